@@ -1,0 +1,184 @@
+//! The table of errors. Codes that JSON-RPC, LSP or jsonrpsee define keep their meaning; ours lie
+//! between -32050 and -32061. Every error of ours carries `data.kind` (the name below) and
+//! `data.retryable`, so programs need not parse sentences. A host's own error object is passed on
+//! untouched.
+
+use jsonrpsee_types::ErrorObjectOwned;
+use jsonrpsee_types::error as standard;
+use serde_json::{Map, Value, json};
+
+/// An error object as it travels: `code`, `message`, `data`.
+pub type WireError = ErrorObjectOwned;
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Not JSON, a duplicate member, or nested too deep.
+    ParseError,
+    /// JSON, but no request: bad envelope or id, or an id that is already in flight.
+    InvalidRequest,
+    /// Nobody offers this method.
+    MethodNotFound,
+    /// The method exists, its parameters are wrong.
+    InvalidParams,
+    /// A bug in the bridge.
+    InternalError,
+    /// Batches are not supported: send the requests one by one.
+    BatchNotSupported,
+    /// The request is larger than the limit.
+    OversizedRequest,
+    /// The answer is larger than the limit.
+    OversizedResponse,
+    /// Too much is in flight or queued. Wait, then try again.
+    Overloaded,
+    /// No host is attached. Open the run in an editor, or start one with a terminal host.
+    HostUnavailable,
+    /// The host went away while it worked on the request, which may have been carried out.
+    HostGone,
+    /// The deadline passed. The request may have been carried out.
+    Timeout,
+    /// The host's answer was no valid answer.
+    BadHostResponse,
+    /// The host's policy forbids this.
+    NotAllowed,
+    /// The person at the host said no.
+    BlockedByUser,
+    /// The daemon is ending.
+    ShuttingDown,
+    /// No common protocol version.
+    VersionMismatch,
+    /// Several windows fit equally well: name one.
+    AmbiguousRuntime,
+    /// A client tried what only a host may do, or the reverse.
+    WrongRole,
+    /// The caller cancelled the request.
+    RequestCancelled,
+}
+
+impl ErrorKind {
+    /// Every kind, in the order of the table in PROTOCOL.md.
+    pub const ALL: [Self; 20] = [
+        Self::ParseError,
+        Self::InvalidRequest,
+        Self::MethodNotFound,
+        Self::InvalidParams,
+        Self::InternalError,
+        Self::BatchNotSupported,
+        Self::OversizedRequest,
+        Self::OversizedResponse,
+        Self::Overloaded,
+        Self::HostUnavailable,
+        Self::HostGone,
+        Self::Timeout,
+        Self::BadHostResponse,
+        Self::NotAllowed,
+        Self::BlockedByUser,
+        Self::ShuttingDown,
+        Self::VersionMismatch,
+        Self::AmbiguousRuntime,
+        Self::WrongRole,
+        Self::RequestCancelled,
+    ];
+
+    /// The number on the wire.
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::ParseError => standard::PARSE_ERROR_CODE,
+            Self::InvalidRequest => standard::INVALID_REQUEST_CODE,
+            Self::MethodNotFound => standard::METHOD_NOT_FOUND_CODE,
+            Self::InvalidParams => standard::INVALID_PARAMS_CODE,
+            Self::InternalError => standard::INTERNAL_ERROR_CODE,
+            Self::BatchNotSupported => standard::BATCHES_NOT_SUPPORTED_CODE,
+            Self::OversizedRequest => standard::OVERSIZED_REQUEST_CODE,
+            Self::OversizedResponse => standard::OVERSIZED_RESPONSE_CODE,
+            Self::Overloaded => standard::SERVER_IS_BUSY_CODE,
+            Self::HostUnavailable => -32050,
+            Self::HostGone => -32051,
+            Self::Timeout => -32052,
+            Self::BadHostResponse => -32053,
+            Self::NotAllowed => -32054,
+            Self::BlockedByUser => -32055,
+            Self::ShuttingDown => -32056,
+            Self::VersionMismatch => -32057,
+            Self::AmbiguousRuntime => -32059,
+            Self::WrongRole => -32061,
+            Self::RequestCancelled => -32800,
+        }
+    }
+
+    /// The name in `data.kind`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ParseError => "ParseError",
+            Self::InvalidRequest => "InvalidRequest",
+            Self::MethodNotFound => "MethodNotFound",
+            Self::InvalidParams => "InvalidParams",
+            Self::InternalError => "InternalError",
+            Self::BatchNotSupported => "BatchNotSupported",
+            Self::OversizedRequest => "OversizedRequest",
+            Self::OversizedResponse => "OversizedResponse",
+            Self::Overloaded => "Overloaded",
+            Self::HostUnavailable => "HostUnavailable",
+            Self::HostGone => "HostGone",
+            Self::Timeout => "Timeout",
+            Self::BadHostResponse => "BadHostResponse",
+            Self::NotAllowed => "NotAllowed",
+            Self::BlockedByUser => "BlockedByUser",
+            Self::ShuttingDown => "ShuttingDown",
+            Self::VersionMismatch => "VersionMismatch",
+            Self::AmbiguousRuntime => "AmbiguousRuntime",
+            Self::WrongRole => "WrongRole",
+            Self::RequestCancelled => "RequestCancelled",
+        }
+    }
+
+    /// Whether the same request may succeed later, and repeating it cannot do the work twice.
+    pub const fn retryable(self) -> bool {
+        matches!(self, Self::Overloaded | Self::HostUnavailable | Self::AmbiguousRuntime)
+    }
+
+    /// The kind behind a code, if it is one of the table.
+    pub fn from_code(code: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// An error of this kind with a sentence for the person who reads it.
+    pub fn error(self, message: impl Into<String>) -> WireError {
+        self.error_with(message, Map::new())
+    }
+
+    /// The same, with facts for programs beside `kind` and `retryable`.
+    pub fn error_with(self, message: impl Into<String>, facts: Map<String, Value>) -> WireError {
+        let mut data = facts;
+        data.insert("kind".into(), json!(self.name()));
+        data.insert("retryable".into(), json!(self.retryable()));
+        WireError::owned(self.code(), message, Some(Value::Object(data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_are_distinct_and_found_again() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(ErrorKind::from_code(kind.code()), Some(kind));
+            assert_eq!(
+                ErrorKind::ALL.iter().filter(|other| other.name() == kind.name()).count(),
+                1
+            );
+        }
+        assert_eq!(ErrorKind::from_code(1), None);
+    }
+
+    #[test]
+    fn errors_carry_kind_and_retryable() {
+        let error = ErrorKind::Overloaded.error("too much");
+        let text = serde_json::to_string(&error).unwrap();
+        assert_eq!(
+            text,
+            r#"{"code":-32009,"message":"too much","data":{"kind":"Overloaded","retryable":true}}"#
+        );
+    }
+}

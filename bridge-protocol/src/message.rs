@@ -1,0 +1,414 @@
+//! Text to [`Message`]: one scan, no copies, strict limits.
+//!
+//! The envelope (the members of the top-level object) is read; what is inside `params`, `result`
+//! and `error` is checked to be JSON and kept as raw text. A duplicate member, nesting beyond
+//! [`DEPTH`](crate::limits::DEPTH), or an id or method beyond its limit is a [`Rejection`], which
+//! knows under which id and in which dialect it must be answered. A rejection never ends a
+//! connection.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::error::{ErrorKind, WireError};
+use crate::id::{CallId, RequestId};
+use crate::limits::{DEPTH, METHOD_BYTES, UNKNOWN_MEMBERS};
+
+/// How a message is written. Answers use the dialect of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `{"jsonrpc":"2.0",…}`
+    JsonRpc,
+    /// `{"id":…,"type":…,"params":…}`, answered by `{"id":…,"success":…,…}`.
+    Bridge,
+}
+
+/// One message, in either dialect.
+#[derive(Debug)]
+pub enum Message<'a> {
+    /// Wants exactly one answer.
+    Request(Request<'a>),
+    /// Wants none.
+    Notification(Notification<'a>),
+    /// A `dapEvent`: travels between a client and a host, wants no answer.
+    Event(Event<'a>),
+    /// An answer to a request that the daemon sent.
+    Response(Response<'a>),
+}
+
+/// A call that wants an answer.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The dialect to answer in.
+    pub dialect: Dialect,
+    /// The caller's id, echoed in the answer.
+    pub id: CallId<'a>,
+    /// Name as sent; [`Method::from_name`](crate::Method::from_name) knows the aliases.
+    pub method: Cow<'a, str>,
+    /// An object or array, if there is one.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A message that wants no answer.
+#[derive(Debug)]
+pub struct Notification<'a> {
+    /// Name as sent.
+    pub method: Cow<'a, str>,
+    /// An object or array, if there is one.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A `dapEvent`.
+#[derive(Debug)]
+pub struct Event<'a> {
+    /// For instance `asyncOperationStarted`.
+    pub name: Cow<'a, str>,
+    /// What the event says, if it says anything.
+    pub body: Option<&'a RawValue>,
+    /// In JSON-RPC from or to a host: which client's event this is, in the daemon's numbering.
+    pub client: Option<u64>,
+}
+
+/// An answer from a host.
+#[derive(Debug)]
+pub struct Response<'a> {
+    /// The daemon's id, if the answer names one that can be ours.
+    pub id: Option<RequestId>,
+    /// What came back.
+    pub outcome: Outcome<'a>,
+}
+
+/// How a request ended at the host.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// Any JSON value.
+    Success(&'a RawValue),
+    /// An error object with a numeric `code` and a string `message`.
+    Failure(&'a RawValue),
+    /// Neither, or both, or an error object without code and message.
+    Malformed,
+}
+
+/// A text that is no message, and how to say so.
+#[derive(Debug)]
+pub struct Rejection<'a> {
+    /// The id to answer under, when one could be read and is safe to use.
+    pub id: Option<CallId<'a>>,
+    /// The dialect of the text, when it was recognisable.
+    pub dialect: Option<Dialect>,
+    /// What is wrong with it.
+    pub error: WireError,
+}
+
+impl<'a> Message<'a> {
+    /// Reads one message.
+    pub fn parse(text: &'a str) -> Result<Self, Rejection<'a>> {
+        if too_deep(text) {
+            let reason = format!("message is nested deeper than {DEPTH} levels");
+            return Err(Rejection::unnamed(ErrorKind::ParseError.error(reason)));
+        }
+        match serde_json::from_str::<Envelope<'a>>(text) {
+            Ok(envelope) => envelope.into_message(),
+            Err(error) => Err(Rejection::of_unparsable(text, &error)),
+        }
+    }
+}
+
+impl<'a> Rejection<'a> {
+    fn unnamed(error: WireError) -> Self {
+        Self { id: None, dialect: None, error }
+    }
+
+    fn of_unparsable(text: &'a str, error: &serde_json::Error) -> Self {
+        if text.trim_start().starts_with('[') && serde_json::from_str::<&RawValue>(text).is_ok() {
+            let reason = "batches are not supported: send the requests one by one";
+            return Self::unnamed(ErrorKind::BatchNotSupported.error(reason));
+        }
+        // Python writes NaN and Infinity as bare words. The call is lost, but its caller need not
+        // wait for the deadline to learn that.
+        if let Some(repaired) = with_bare_words_as_null(text)
+            && let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&repaired)
+        {
+            let reason = "NaN and Infinity are not JSON: send null or a string instead";
+            return Self {
+                id: envelope.id.and_then(|raw| CallId::from_raw(raw.get())).map(CallId::into_owned),
+                dialect: Some(envelope.dialect()),
+                error: ErrorKind::ParseError.error(reason),
+            };
+        }
+        Self::unnamed(ErrorKind::ParseError.error(format!("not a JSON message: {error}")))
+    }
+}
+
+/// The members of a message that mean something, as raw text.
+#[derive(Default)]
+struct Envelope<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    kind: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+    success: Option<&'a RawValue>,
+    event: Option<&'a RawValue>,
+    body: Option<&'a RawValue>,
+}
+
+impl<'a> Envelope<'a> {
+    fn dialect(&self) -> Dialect {
+        if self.jsonrpc.is_none() && (self.kind.is_some() || self.success.is_some()) {
+            Dialect::Bridge
+        } else {
+            Dialect::JsonRpc
+        }
+    }
+
+    fn into_message(self) -> Result<Message<'a>, Rejection<'a>> {
+        let dialect = self.dialect();
+        let id = self.id.and_then(|raw| CallId::from_raw(raw.get()));
+        let invalid = |reason: &str| Rejection {
+            id: id.clone(),
+            dialect: Some(dialect),
+            error: ErrorKind::InvalidRequest.error(reason),
+        };
+        if dialect == Dialect::JsonRpc && self.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+            return Err(invalid("no message: \"jsonrpc\" must be \"2.0\" (or use \"type\")"));
+        }
+        let name = match dialect {
+            Dialect::JsonRpc => self.method,
+            Dialect::Bridge => self.kind,
+        };
+        let Some(name) = name else {
+            let answered = self.result.is_some() || self.error.is_some() || self.success.is_some();
+            return match answered {
+                true => Ok(Message::Response(self.into_response(dialect))),
+                false => Err(invalid("no message: \"method\" is missing")),
+            };
+        };
+        let name = match text_of(name) {
+            Some(name) if name.len() <= METHOD_BYTES => name,
+            Some(_) => return Err(invalid("the method name is too long")),
+            None => return Err(invalid("the method name must be a string")),
+        };
+        let params = self.params.filter(|raw| raw.get() != "null");
+        if params.is_some_and(|raw| !raw.get().starts_with(['{', '['])) {
+            return Err(invalid("\"params\" must be an object or an array"));
+        }
+        if name == Event::NAME {
+            let event = match dialect {
+                Dialect::Bridge => Event::from_members(self.event, self.body, None),
+                Dialect::JsonRpc => params.and_then(Event::from_params),
+            };
+            return event
+                .map(Message::Event)
+                .ok_or_else(|| invalid("dapEvent without an event name"));
+        }
+        match (self.id, id.clone()) {
+            (None, _) => Ok(Message::Notification(Notification { method: name, params })),
+            (Some(_), None) => {
+                Err(invalid("the id must be an integer or a string of at most 128 bytes"))
+            }
+            (Some(_), Some(id)) => {
+                Ok(Message::Request(Request { dialect, id, method: name, params }))
+            }
+        }
+    }
+
+    fn into_response(self, dialect: Dialect) -> Response<'a> {
+        let outcome = match (dialect, self.result, self.error) {
+            (Dialect::JsonRpc, Some(result), None) => Outcome::Success(result),
+            (Dialect::JsonRpc, None, Some(error)) if is_error_object(error) => {
+                Outcome::Failure(error)
+            }
+            (Dialect::Bridge, Some(result), _)
+                if self.success.map(RawValue::get) == Some("true") =>
+            {
+                Outcome::Success(result)
+            }
+            _ => Outcome::Malformed,
+        };
+        Response { id: self.id.and_then(|raw| RequestId::from_raw(raw.get())), outcome }
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Method of an event in JSON-RPC, and its `type` in the bridge dialect.
+    pub const NAME: &'static str = "dapEvent";
+
+    fn from_params(params: &'a RawValue) -> Option<Self> {
+        #[derive(serde::Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            event: Option<&'a RawValue>,
+            #[serde(borrow)]
+            body: Option<&'a RawValue>,
+            client: Option<u64>,
+        }
+        let params: Params<'a> = serde_json::from_str(params.get()).ok()?;
+        Self::from_members(params.event, params.body, params.client)
+    }
+
+    fn from_members(
+        name: Option<&'a RawValue>,
+        body: Option<&'a RawValue>,
+        client: Option<u64>,
+    ) -> Option<Self> {
+        let name = text_of(name?)?;
+        (name.len() <= METHOD_BYTES).then_some(Self { name, body, client })
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EnvelopeVisitor;
+        impl<'de> Visitor<'de> for EnvelopeVisitor {
+            type Value = Envelope<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut envelope = Envelope::default();
+                let mut unknown = Vec::new();
+                while let Some(Name(name)) = map.next_key()? {
+                    let value = map.next_value()?;
+                    let member = match &*name {
+                        "jsonrpc" => &mut envelope.jsonrpc,
+                        "id" => &mut envelope.id,
+                        "method" => &mut envelope.method,
+                        "type" => &mut envelope.kind,
+                        "params" => &mut envelope.params,
+                        "result" => &mut envelope.result,
+                        "error" => &mut envelope.error,
+                        "success" => &mut envelope.success,
+                        "event" => &mut envelope.event,
+                        "body" => &mut envelope.body,
+                        _ if unknown.contains(&name) => return Err(duplicate(&name)),
+                        _ if unknown.len() == UNKNOWN_MEMBERS => {
+                            return Err(A::Error::custom("too many members"));
+                        }
+                        _ => {
+                            unknown.push(name);
+                            continue;
+                        }
+                    };
+                    if member.replace(value).is_some() {
+                        return Err(duplicate(&name));
+                    }
+                }
+                Ok(envelope)
+            }
+        }
+        deserializer.deserialize_map(EnvelopeVisitor)
+    }
+}
+
+/// A member's name, borrowed unless it holds escapes (serde's own `Cow` always copies).
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+fn duplicate<E: serde::de::Error>(name: &str) -> E {
+    E::custom(format_args!("duplicate member {name:?}"))
+}
+
+fn text_of<'a>(raw: &'a RawValue) -> Option<Cow<'a, str>> {
+    serde_json::from_str::<Name<'a>>(raw.get()).ok().map(|name| name.0)
+}
+
+fn is_error_object(raw: &RawValue) -> bool {
+    serde_json::from_str::<crate::print::ErrorParts<'_>>(raw.get()).is_ok()
+}
+
+/// Raw values are skipped without a limit on depth, hence our own. Most messages hold fewer
+/// brackets than levels allowed, which a vectorised search shows without looking at each byte.
+fn too_deep(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    if memchr::memchr2_iter(b'[', b'{', bytes).take(DEPTH + 1).count() <= DEPTH {
+        return false;
+    }
+    let mut depth = 0usize;
+    let mut rest = bytes.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => skip_string(&mut rest),
+            _ => {}
+        }
+        if depth > DEPTH {
+            return true;
+        }
+    }
+    false
+}
+
+/// Moves past the end of a string whose opening quote has been read.
+fn skip_string(rest: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => _ = rest.next(),
+            _ => {}
+        }
+    }
+}
+
+/// The text with each bare `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`,
+/// or `None` if there is none.
+fn with_bare_words_as_null(text: &str) -> Option<String> {
+    let mut repaired = String::new();
+    let mut copied = 0;
+    let mut rest = text.as_bytes().iter();
+    loop {
+        let at = text.len() - rest.as_slice().len();
+        match rest.next() {
+            None => break,
+            Some(b'"') => skip_string(&mut rest),
+            Some(b'N' | b'I' | b'-') => {
+                let word = ["NaN", "Infinity", "-Infinity"]
+                    .into_iter()
+                    .find(|word| text[at..].starts_with(word));
+                if let Some(word) = word {
+                    repaired.push_str(&text[copied..at]);
+                    repaired.push_str("null");
+                    copied = at + word.len();
+                    rest = text.as_bytes()[copied..].iter();
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    repaired.push_str(&text[copied..]);
+    Some(repaired)
+}
+
+#[cfg(test)]
+mod tests;

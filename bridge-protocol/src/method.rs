@@ -1,0 +1,81 @@
+//! The catalogue: methods that hosts serve, and those the daemon answers itself.
+
+use std::time::Duration;
+
+use crate::limits::TIMEOUT_DEFAULT;
+
+/// A method that every VS Code host serves. A host may offer others by registering their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Ask a language model.
+    Chat,
+    /// Show a message to the person.
+    ShowMessage,
+    /// Run an editor command.
+    ExecuteCommand,
+    /// Read what was said in a conversation.
+    GetChatHistory,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 4] =
+        [Self::Chat, Self::ShowMessage, Self::ExecuteCommand, Self::GetChatHistory];
+
+    /// The canonical name, the only one that hosts see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "vscode/chat",
+            Self::ShowMessage => "vscode/showMessage",
+            Self::ExecuteCommand => "vscode/executeCommand",
+            Self::GetChatHistory => "vscode/getChatHistory",
+        }
+    }
+
+    /// Finds a method by its name or an alias: with or without `vscode/`, in camelCase or in
+    /// snake_case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name.strip_prefix("vscode/").unwrap_or(name) {
+            "chat" => Some(Self::Chat),
+            "showMessage" | "show_message" => Some(Self::ShowMessage),
+            "executeCommand" | "execute_command" => Some(Self::ExecuteCommand),
+            "getChatHistory" | "get_chat_history" => Some(Self::GetChatHistory),
+            _ => None,
+        }
+    }
+
+    /// Deadline of a request that names none.
+    pub const fn default_timeout(self) -> Duration {
+        match self {
+            Self::ExecuteCommand => Duration::from_secs(10),
+            Self::Chat | Self::ShowMessage | Self::GetChatHistory => TIMEOUT_DEFAULT,
+        }
+    }
+}
+
+/// Whether the daemon answers this name itself and never forwards it.
+pub fn is_own(name: &str) -> bool {
+    name.starts_with("bridge/") || name.starts_with("runtime/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_lead_to_the_canonical_method() {
+        for method in Method::ALL {
+            let short = method.name().strip_prefix("vscode/").unwrap();
+            assert_eq!(Method::from_name(method.name()), Some(method));
+            assert_eq!(Method::from_name(short), Some(method));
+        }
+        for name in ["show_message", "vscode/show_message"] {
+            assert_eq!(Method::from_name(name), Some(Method::ShowMessage));
+        }
+        assert_eq!(Method::from_name("vscode/execute_command"), Some(Method::ExecuteCommand));
+        assert_eq!(Method::from_name("get_chat_history"), Some(Method::GetChatHistory));
+        for name in ["", "vscode/", "Chat", "vscode/vscode/chat", "bridge/chat"] {
+            assert_eq!(Method::from_name(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! How long a request may take: what the caller said, what the method says, and when to answer.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::limits::{TIMEOUT_DEFAULT, TIMEOUT_MAX};
+use crate::message::Dialect;
+use crate::method::Method;
+
+/// The members of `params` that the daemon itself reads: a deadline and a choice of window.
+#[derive(Debug, Default, Deserialize)]
+pub struct RoutingParams {
+    /// Milliseconds; fractions are allowed, 0 or absent means the method's default.
+    #[serde(default)]
+    pub timeout: Option<f64>,
+    /// The runtime that shall answer, as `runtime/list` names it.
+    #[serde(default, rename = "runtimeId")]
+    pub runtime_id: Option<String>,
+}
+
+impl RoutingParams {
+    /// Reads them, if the params can hold them at all: looking for the names is much cheaper than
+    /// parsing a large payload. The error is a sentence for the caller.
+    pub fn read(params: Option<&RawValue>) -> Result<Self, String> {
+        let Some(text) = params.map(RawValue::get) else { return Ok(Self::default()) };
+        let names: [&[u8]; 3] = [b"\"timeout\"", b"\"runtimeId\"", b"\\u"];
+        let mentioned = |name| memchr::memmem::find(text.as_bytes(), name).is_some();
+        if !text.starts_with('{') || !names.into_iter().any(mentioned) {
+            return Ok(Self::default());
+        }
+        let routing: Self = serde_json::from_str(text).map_err(|error| {
+            format!(
+                "\"timeout\" must be a number of milliseconds and \"runtimeId\" a string: {error}"
+            )
+        })?;
+        match routing.timeout {
+            Some(timeout) if timeout < 0.0 => Err("\"timeout\" must not be negative".into()),
+            _ => Ok(routing),
+        }
+    }
+}
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// The caller chose: a hard limit.
+    Chosen(Duration),
+    /// The method's default: progress shows that work goes on and starts it anew.
+    Default(Duration),
+}
+
+impl Allowance {
+    /// What the caller's `timeout` means for this method.
+    pub fn new(timeout: Option<f64>, method: Option<Method>) -> Self {
+        match timeout {
+            Some(ms) if ms > 0.0 => {
+                let ms = ms.min(TIMEOUT_MAX.as_secs_f64() * 1000.0);
+                Self::Chosen(Duration::from_secs_f64(ms / 1000.0))
+            }
+            _ => Self::Default(method.map_or(TIMEOUT_DEFAULT, Method::default_timeout)),
+        }
+    }
+
+    /// The length of time.
+    pub fn duration(self) -> Duration {
+        match self {
+            Self::Chosen(duration) | Self::Default(duration) => duration,
+        }
+    }
+
+    /// When the daemon gives up. Callers of the bridge dialect run the same clock as we do, so
+    /// they are told a little earlier: the reason arrives before their own impatience.
+    pub fn answer_after(self, dialect: Dialect) -> Duration {
+        let whole = self.duration();
+        match dialect {
+            Dialect::JsonRpc => whole,
+            Dialect::Bridge => {
+                let early = (whole / 20).clamp(Duration::from_millis(100), Duration::from_secs(1));
+                whole.saturating_sub(early).max(whole / 2)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(params: &str) -> Result<RoutingParams, String> {
+        RoutingParams::read(Some(serde_json::from_str::<&RawValue>(params).unwrap()))
+    }
+
+    #[test]
+    fn timeouts_are_milliseconds_with_fractions() {
+        assert_eq!(read(r#"{"timeout":700.5}"#).unwrap().timeout, Some(700.5));
+        assert_eq!(read(r#"{"\u0074imeout":5}"#).unwrap().timeout, Some(5.0));
+        assert_eq!(read(r#"{"message":"the \"timeout\" word"}"#).unwrap().timeout, None);
+        assert_eq!(read(r#"{"timeout":null}"#).unwrap().timeout, None);
+        assert_eq!(read(r#"["timeout"]"#).unwrap().timeout, None);
+        assert_eq!(read(r#"{"runtimeId":"w1"}"#).unwrap().runtime_id.as_deref(), Some("w1"));
+        for bad in [
+            r#"{"timeout":"1"}"#,
+            r#"{"timeout":-1}"#,
+            r#"{"timeout":{}}"#,
+            r#"{"timeout":1,"timeout":2}"#,
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn allowance_is_the_callers_or_the_methods_and_bounded() {
+        let ms = Duration::from_millis;
+        assert_eq!(
+            Allowance::new(Some(700.5), None),
+            Allowance::Chosen(Duration::from_micros(700_500))
+        );
+        assert_eq!(
+            Allowance::new(Some(0.0), Some(Method::ExecuteCommand)),
+            Allowance::Default(ms(10_000))
+        );
+        assert_eq!(Allowance::new(None, Some(Method::Chat)), Allowance::Default(ms(30_000)));
+        assert_eq!(Allowance::new(Some(1e300), None), Allowance::Chosen(TIMEOUT_MAX));
+    }
+
+    #[test]
+    fn bridge_dialect_callers_are_answered_a_little_early() {
+        let after = |ms: u64| {
+            Allowance::Chosen(Duration::from_millis(ms)).answer_after(Dialect::Bridge).as_millis()
+        };
+        assert_eq!(after(30_000), 29_000);
+        assert_eq!(after(10_000), 9_500);
+        assert_eq!(after(1_000), 900);
+        assert_eq!(after(150), 75);
+        assert_eq!(after(600_000), 599_000);
+        let whole = Allowance::Chosen(Duration::from_millis(1_000));
+        assert_eq!(whole.answer_after(Dialect::JsonRpc).as_millis(), 1_000);
+    }
+}
