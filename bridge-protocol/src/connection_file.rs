@@ -52,6 +52,10 @@ pub struct HostFile {
     pub schema: u32,
     /// The session.
     pub session: SessionId,
+    /// The daemon's process, as in [`ConnectionFile`]: each file can be judged on its own.
+    pub pid: u32,
+    /// When that process started.
+    pub process_start: u64,
     /// The host token.
     pub host_token: Secret,
 }
@@ -59,6 +63,11 @@ pub struct HostFile {
 /// Name of the client's file.
 pub fn file_name(session: &SessionId) -> String {
     format!("{session}.json")
+}
+
+/// Name of the Unix socket, when there is one.
+pub fn socket_name(session: &SessionId) -> String {
+    format!("{session}.sock")
 }
 
 /// Name of the host's file.

@@ -1,0 +1,240 @@
+//! Private files by which programs of one user find a running daemon.
+//!
+//! A daemon [publishes](Directory::publish) `{session}.json` for clients and `{session}.host.json`
+//! for hosts in a directory that only its user can enter. Whoever looks for a daemon
+//! [lists](Directory::list) the directory. A file counts only if it is a regular file of ours that
+//! nobody else can read and its daemon is still alive; files of dead daemons are removed by whoever
+//! meets them. Nobody removes the file of a living daemon but that daemon itself.
+//!
+//! Files appear complete or not at all: they are written under a temporary name and then linked to
+//! their final one, which fails if it exists. They are not synced to disk, since they mean nothing
+//! after a crash of the machine.
+
+mod process;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use bridge_protocol::connection_file::{
+    ConnectionFile, HostFile, SCHEMA, file_name, host_file_name, socket_name,
+};
+use bridge_protocol::{Secret, SessionId};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+pub use process::{is_alive, process_start};
+
+/// Larger files are none of ours.
+const FILE_BYTES: u64 = 64 * 1024;
+
+/// What can go wrong. Each says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Neither variable leads anywhere.
+    #[error("cannot tell where connection files belong: set XDG_RUNTIME_DIR or HOME")]
+    NoPlace,
+    /// Somebody else could plant or read files there.
+    #[error(
+        "{path} must be a directory of your own with mode 0700: fix it, or set XDG_RUNTIME_DIR to a private directory"
+    )]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another daemon that is alive has this session.
+    #[error(
+        "session {session} is already served by process {pid}: stop it, or choose another --session"
+    )]
+    SessionTaken {
+        /// The session.
+        session: SessionId,
+        /// The other daemon.
+        pid: u32,
+    },
+    /// The system said no.
+    #[error("cannot use {path}: {source}")]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The private directory of connection files.
+#[derive(Clone, Debug)]
+pub struct Directory(PathBuf);
+
+/// Files that are published as long as this value lives.
+#[derive(Debug)]
+pub struct Published {
+    /// The client's file first: nobody shall find a session whose host file is gone.
+    files: [PathBuf; 2],
+}
+
+impl Directory {
+    /// Where the files of this user belong, by `XDG_RUNTIME_DIR`, `XDG_STATE_HOME` and `HOME`.
+    pub fn locate(get: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let path = |name| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        // Under `su` or `sudo` the variable may still name the other user's directory.
+        let runtime = path("XDG_RUNTIME_DIR").filter(|path| is_own_directory(path));
+        let base = runtime
+            .or_else(|| path("XDG_STATE_HOME"))
+            .or_else(|| path("HOME").map(|home| home.join(".local/state")))
+            .ok_or(Error::NoPlace)?;
+        Ok(Self(base.join("run-bridge")))
+    }
+
+    /// A directory given by the caller.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where the Unix socket of a session belongs.
+    pub fn socket(&self, session: &SessionId) -> PathBuf {
+        self.0.join(socket_name(session))
+    }
+
+    /// Creates the directory if need be and makes sure that it is private.
+    pub fn prepare(&self) -> Result<(), Error> {
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        created.map_err(|source| Error::Io { path: self.0.clone(), source })?;
+        self.check()
+    }
+
+    /// Writes both files. Fails if a living daemon has the same session.
+    pub fn publish(&self, client: &ConnectionFile, host: &HostFile) -> Result<Published, Error> {
+        self.prepare()?;
+        let [client_path, host_path] =
+            [file_name(&client.session), host_file_name(&client.session)]
+                .map(|name| self.0.join(name));
+        if let Some(other) = self.read::<ConnectionFile>(&file_name(&client.session)) {
+            if is_alive(other.pid, other.process_start) {
+                return Err(Error::SessionTaken { session: other.session, pid: other.pid });
+            }
+            self.remove(&other.session);
+        }
+        // The host's file first: whoever finds the client's file finds the other too.
+        self.write(&host_path, host, &client.session)?;
+        if let Err(error) = self.write(&client_path, client, &client.session) {
+            let _ = fs::remove_file(host_path);
+            return Err(error);
+        }
+        Ok(Published { files: [client_path, host_path] })
+    }
+
+    /// The daemons of this user that are alive, newest first. Removes what dead ones left.
+    pub fn list(&self) -> Result<Vec<ConnectionFile>, Error> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(Error::Io { path: self.0.clone(), source }),
+        };
+        self.check()?;
+        let mut alive = Vec::new();
+        for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+            let Some(owner) = self.read::<Owner>(&name) else { continue };
+            if !is_alive(owner.pid, owner.process_start) {
+                self.remove(&owner.session);
+            } else if name == file_name(&owner.session) {
+                alive.extend(self.read::<ConnectionFile>(&name));
+            }
+        }
+        alive.sort_by_key(|file| std::cmp::Reverse(file.started_at));
+        Ok(alive)
+    }
+
+    /// The host token of a session, if its daemon is alive.
+    pub fn host_token(&self, session: &SessionId) -> Option<Secret> {
+        let file: HostFile = self.read(&host_file_name(session))?;
+        is_alive(file.pid, file.process_start).then_some(file.host_token)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let private = is_own_directory(&self.0)
+            && fs::symlink_metadata(&self.0).is_ok_and(|data| data.mode() & 0o077 == 0);
+        private.then_some(()).ok_or_else(|| Error::NotPrivate { path: self.0.clone() })
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        content: &impl serde::Serialize,
+        session: &SessionId,
+    ) -> Result<(), Error> {
+        let temporary = self.0.join(format!(".{session}.{}.tmp", std::process::id()));
+        let failed = |source| Error::Io { path: path.to_owned(), source };
+        let text = serde_json::to_vec(content).map_err(|error| failed(error.into()))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let written = options
+            .open(&temporary)
+            .and_then(|mut file| file.write_all(&text))
+            .and_then(|()| fs::hard_link(&temporary, path));
+        let _ = fs::remove_file(&temporary);
+        written.map_err(failed)
+    }
+
+    /// Reads one file of the directory, if it is ours, private, and what it should be.
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+        let file = options.open(self.0.join(name)).ok()?;
+        if !is_private_file(&file) {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(FILE_BYTES).read_to_string(&mut text).ok()?;
+        let owner: Owner = serde_json::from_str(&text).ok()?;
+        let named = [file_name(&owner.session), host_file_name(&owner.session)];
+        let valid = owner.schema == SCHEMA && named.iter().any(|known| known == name);
+        valid.then(|| serde_json::from_str(&text).ok())?
+    }
+
+    fn remove(&self, session: &SessionId) {
+        for name in [file_name(session), host_file_name(session), socket_name(session)] {
+            let _ = fs::remove_file(self.0.join(name));
+        }
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// What both files have in common.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    schema: u32,
+    session: SessionId,
+    pid: u32,
+    process_start: u64,
+}
+
+fn is_own_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && data.uid() == own_uid())
+}
+
+fn is_private_file(file: &File) -> bool {
+    file.metadata()
+        .is_ok_and(|data| data.is_file() && data.uid() == own_uid() && data.mode() & 0o077 == 0)
+}
+
+fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests;

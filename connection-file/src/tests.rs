@@ -1,0 +1,178 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+
+fn files(session: &str, pid: u32, start: u64) -> (ConnectionFile, HostFile) {
+    let session: SessionId = session.parse().unwrap();
+    let client = ConnectionFile {
+        schema: SCHEMA,
+        session: session.clone(),
+        pid,
+        process_start: start,
+        version: "0".into(),
+        addr: "ws://127.0.0.1:1/".into(),
+        unix: None,
+        token: Secret::from_random([1; 32]),
+        directory: "/".into(),
+        program: None,
+        wants_editor: false,
+        started_at: 1,
+    };
+    let host = HostFile {
+        schema: SCHEMA,
+        session,
+        pid,
+        process_start: start,
+        host_token: Secret::from_random([2; 32]),
+    };
+    (client, host)
+}
+
+fn own(session: &str) -> (ConnectionFile, HostFile) {
+    let pid = std::process::id();
+    files(session, pid, process_start(pid).unwrap())
+}
+
+fn directory() -> (tempfile::TempDir, Directory) {
+    let temp = tempfile::tempdir().unwrap();
+    let directory = Directory::at(temp.path().join("run-bridge"));
+    (temp, directory)
+}
+
+fn sessions(directory: &Directory) -> Vec<String> {
+    directory.list().unwrap().into_iter().map(|file| file.session.to_string()).collect()
+}
+
+#[test]
+fn published_files_are_private_found_and_removed() {
+    let (_temp, directory) = directory();
+    let (client, host) = own("one");
+    let published = directory.publish(&client, &host).unwrap();
+    let mode = |name: &str| fs::metadata(directory.path().join(name)).unwrap().mode() & 0o777;
+    assert_eq!(fs::metadata(directory.path()).unwrap().mode() & 0o777, 0o700);
+    assert_eq!((mode("one.json"), mode("one.host.json")), (0o600, 0o600));
+    assert_eq!(sessions(&directory), ["one"]);
+    let token = directory.host_token(&client.session).unwrap();
+    assert_eq!(token.expose(), host.host_token.expose());
+    let text = fs::read_to_string(directory.path().join("one.json")).unwrap();
+    assert!(!text.contains(token.expose()), "the client's file must not hold the host token");
+    drop(published);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_session_has_one_living_daemon() {
+    let (_temp, directory) = directory();
+    let (client, host) = own("one");
+    let published = directory.publish(&client, &host).unwrap();
+    let again = directory.publish(&client, &host).unwrap_err();
+    assert!(matches!(again, Error::SessionTaken { .. }), "{again}");
+    assert_eq!(sessions(&directory), ["one"], "the refused one must not remove the other's files");
+    drop(published);
+}
+
+#[test]
+fn what_dead_daemons_left_is_replaced_and_swept() {
+    let (_temp, directory) = directory();
+    for session in ["dead", "reused"] {
+        let (client, host) = match session {
+            "dead" => files(session, 999_999_999, 1),
+            _ => files(session, std::process::id(), 1),
+        };
+        std::mem::forget(directory.publish(&client, &host).unwrap());
+        fs::write(directory.socket(&client.session), "").unwrap();
+    }
+    let (client, host) = own("dead");
+    let published = directory.publish(&client, &host).unwrap();
+    assert_eq!(sessions(&directory), ["dead"]);
+    drop(published);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "sockets and host files too");
+}
+
+#[test]
+fn a_host_file_left_alone_is_swept() {
+    let (_temp, directory) = directory();
+    let (client, host) = files("half", 999_999_999, 1);
+    std::mem::forget(directory.publish(&client, &host).unwrap());
+    fs::remove_file(directory.path().join("half.json")).unwrap();
+    assert!(directory.host_token(&client.session).is_none());
+    assert!(sessions(&directory).is_empty());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn foreign_files_are_neither_believed_nor_touched() {
+    let (temp, directory) = directory();
+    let (client, host) = own("real");
+    let published = directory.publish(&client, &host).unwrap();
+    let text = fs::read_to_string(directory.path().join("real.json")).unwrap();
+    // A link to a good file, a readable one, one under another name, a newer schema, a pipe, noise.
+    let outside = temp.path().join("linked.json");
+    fs::write(&outside, text.replace("real", "linked")).unwrap();
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&outside, directory.path().join("linked.json")).unwrap();
+    let put = |name: &str, text: String, mode| {
+        fs::write(directory.path().join(name), text).unwrap();
+        fs::set_permissions(directory.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    put("open.json", text.replace("real", "open"), 0o644);
+    put("other.json", text.replace("real", "elsewhere"), 0o600);
+    put("newer.json", text.replace("real", "newer").replace("\"schema\":1", "\"schema\":2"), 0o600);
+    put("noise.json", "{".into(), 0o600);
+    nix::unistd::mkfifo(&directory.path().join("pipe.json"), nix::sys::stat::Mode::S_IRUSR)
+        .unwrap();
+    assert_eq!(sessions(&directory), ["real"]);
+    drop(published);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+}
+
+#[test]
+fn a_planted_symlink_is_not_followed_when_publishing() {
+    let (temp, directory) = directory();
+    directory.prepare().unwrap();
+    let target = temp.path().join("target");
+    symlink(&target, directory.path().join("one.json")).unwrap();
+    let (client, host) = own("one");
+    assert!(directory.publish(&client, &host).is_err());
+    assert!(!target.exists());
+}
+
+#[test]
+fn a_directory_that_others_may_enter_is_refused() {
+    let (temp, directory) = directory();
+    fs::create_dir(directory.path()).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (client, host) = own("one");
+    assert!(matches!(directory.publish(&client, &host), Err(Error::NotPrivate { .. })));
+    assert!(matches!(directory.list(), Err(Error::NotPrivate { .. })));
+    let link = Directory::at(temp.path().join("link"));
+    fs::create_dir(temp.path().join("real")).unwrap();
+    symlink(temp.path().join("real"), link.path()).unwrap();
+    assert!(matches!(link.prepare(), Err(Error::NotPrivate { .. })));
+}
+
+#[test]
+fn the_place_follows_the_environment() {
+    let temp = tempfile::tempdir().unwrap();
+    let runtime = temp.path().to_str().unwrap().to_owned();
+    let at = |set: &[(&str, &str)]| {
+        let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Directory::locate(move |name| {
+            set.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+        })
+        .map(|directory| directory.path().to_str().unwrap().to_owned())
+    };
+    let all = [("XDG_RUNTIME_DIR", &*runtime), ("XDG_STATE_HOME", "/s"), ("HOME", "/h")];
+    assert_eq!(at(&all).unwrap(), format!("{runtime}/run-bridge"));
+    assert_eq!(at(&all[1..]).unwrap(), "/s/run-bridge");
+    assert_eq!(at(&all[2..]).unwrap(), "/h/.local/state/run-bridge");
+    assert_eq!(
+        at(&[("XDG_RUNTIME_DIR", "/nonexistent"), all[2]]).unwrap(),
+        "/h/.local/state/run-bridge"
+    );
+    assert_eq!(
+        at(&[("XDG_RUNTIME_DIR", "relative"), all[2]]).unwrap(),
+        "/h/.local/state/run-bridge"
+    );
+    assert!(matches!(at(&[]), Err(Error::NoPlace)));
+}
