@@ -1,0 +1,457 @@
+//! The life of a request: accepted, forwarded to a host or parked until one comes, ended.
+//!
+//! However it ends, it ends in [`Broker::finish`]: the one place that takes it off the books,
+//! answers its caller, and tells the host if nobody waits any more.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use bridge_protocol::limits::{MESSAGE_BYTES, TIMEOUT_MAX};
+use bridge_protocol::methods::{
+    CancelParams, ProgressParams, RegisterParams, RegisterResult, RequestRecord, RuntimeInfo,
+    UpdateParams,
+};
+use bridge_protocol::timeout::{Allowance, RoutingParams};
+use bridge_protocol::{
+    CallId, Dialect, ErrorKind, Method, Outcome, Request, RequestId, Response, WireError, print,
+};
+use serde_json::value::RawValue;
+use serde_json::{Map, json};
+
+use super::peers::{PeerId, Urgency};
+use super::pending::{Pending, Stage};
+use super::runtimes::{Choice, Runtime};
+use super::{Broker, CloseReason, Effect, HostWait};
+
+/// What callers are told to do when there is no host.
+const HOW_TO_ATTACH: &str = "open the run in VS Code with the Run Bridge extension, or start it with \
+                             `bridge-daemon run --host terminal`";
+
+/// How a request ends.
+enum Ending<'a> {
+    /// The host answered.
+    Result(&'a RawValue),
+    /// The host answered with its own error object.
+    HostError(&'a RawValue),
+    /// The host is gone, or its answer was unusable: there is nobody to tell.
+    Failed(WireError),
+    /// The bridge gave up while the host still works on it, or may do so.
+    Abandoned(WireError),
+    /// Nobody waits for the answer any more.
+    CallerGone,
+}
+
+impl Broker {
+    pub(super) fn on_request(
+        &mut self,
+        peer: PeerId,
+        request: Request<'_>,
+        bytes: usize,
+        now: Instant,
+    ) {
+        let key = (request.dialect == Dialect::JsonRpc).then(|| request.id.key());
+        if key.as_deref().is_some_and(|key| self.peers.request_with_id(peer, key).is_some()) {
+            // Under the same id this would be taken for the answer to the first.
+            let reason = format!("id {} is already in flight on this connection", request.id.raw());
+            let error = ErrorKind::InvalidRequest.error(reason);
+            return self.answer(peer, print::failure(request.dialect, None, &error));
+        }
+        match self.accept(peer, &request, key, bytes, now) {
+            Ok(()) => self.adjust_reading(peer),
+            Err(error) => {
+                self.counters.overloaded += u64::from(error.code() == ErrorKind::Overloaded.code());
+                self.answer(peer, print::failure(request.dialect, Some(&request.id), &error));
+            }
+        }
+    }
+
+    fn accept(
+        &mut self,
+        peer: PeerId,
+        request: &Request<'_>,
+        key: Option<String>,
+        bytes: usize,
+        now: Instant,
+    ) -> Result<(), WireError> {
+        if self.pending.len() >= self.limits.total_requests {
+            return Err(overloaded("the bridge has too many requests in flight"));
+        }
+        let routing = RoutingParams::read(request.params)
+            .map_err(|reason| ErrorKind::InvalidParams.error(reason))?;
+        let known = Method::from_name(&request.method);
+        let method = match known {
+            Some(method) => Cow::Borrowed(method.name()),
+            None => Cow::Owned(request.method.clone().into_owned()),
+        };
+        let choice = self.runtimes.choose(&method, routing.runtime_id.as_deref());
+        match choice {
+            Choice::Host(_) => {}
+            Choice::Wait if self.peers.admits_parking(bytes) => {}
+            Choice::Wait => return Err(overloaded("too much waits for a host")),
+            Choice::Nobody => return Err(self.nobody(&request.method, routing.runtime_id)),
+            Choice::Ambiguous => return Err(self.ambiguous(&method)),
+        }
+        let allowance = Allowance::new(routing.timeout, known);
+        let whole = allowance.answer_after(request.dialect);
+        let mut deadline = now + whole;
+        let id = self.pending.next_id();
+        let stage = match choice {
+            Choice::Host(host) => {
+                self.forward(id, host, &method, request.params)?;
+                Stage::Sent { host, at: now }
+            }
+            _ => {
+                let params = request.params.map(ToOwned::to_owned);
+                self.peers.park(params.as_ref().map_or(0, |params| params.get().len()));
+                if let HostWait::UpTo(limit) = self.host_wait {
+                    deadline = now + whole.min(limit);
+                }
+                Stage::Waiting { params }
+            }
+        };
+        self.counters.requests += 1;
+        self.peers.begin_request(peer, key.as_deref(), id, bytes);
+        let pending = Pending {
+            caller: peer,
+            dialect: request.dialect,
+            call_id: request.id.clone().into_owned(),
+            key,
+            method,
+            runtime_id: routing.runtime_id,
+            allowance,
+            bytes,
+            started: now,
+            stage,
+        };
+        self.pending.insert(id, pending, deadline);
+        Ok(())
+    }
+
+    /// Queues a request for a host, if there is room.
+    fn forward(
+        &mut self,
+        id: RequestId,
+        host: PeerId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), WireError> {
+        let text = print::request(id, method, params);
+        if text.len() > MESSAGE_BYTES {
+            let reason = format!("a request may have at most {MESSAGE_BYTES} bytes");
+            return Err(ErrorKind::OversizedRequest.error(reason));
+        }
+        if !self.peers.admits(host, text.len(), Urgency::Request) {
+            return Err(overloaded("the host does not keep up"));
+        }
+        self.send(host, text);
+        Ok(())
+    }
+
+    /// Sends parked requests to hosts that can take them now.
+    fn forward_parked(&mut self, now: Instant) {
+        for id in self.pending.select(|pending| pending.host().is_none()) {
+            let Some(pending) = self.pending.get_mut(id) else { continue };
+            let choice = self.runtimes.choose(&pending.method, pending.runtime_id.as_deref());
+            let Choice::Host(host) = choice else { continue };
+            let deadline = pending.started + pending.allowance.answer_after(pending.dialect);
+            let method = pending.method.clone();
+            let stage = std::mem::replace(&mut pending.stage, Stage::Sent { host, at: now });
+            let Stage::Waiting { params } = stage else { continue };
+            self.peers.unpark(params.as_ref().map_or(0, |params| params.get().len()));
+            self.pending.set_deadline(id, deadline);
+            if let Err(error) = self.forward(id, host, &method, params.as_deref()) {
+                self.finish(id, Ending::Failed(error), now);
+            }
+        }
+    }
+
+    fn finish(&mut self, id: RequestId, ending: Ending<'_>, now: Instant) {
+        let Some(pending) = self.pending.take(id) else { return };
+        self.peers.unpark(pending.parked_bytes());
+        if let (Some(host), Ending::Abandoned(_) | Ending::CallerGone) = (pending.host(), &ending) {
+            self.send(host, print::cancel(id));
+        }
+        let (dialect, call_id) = (pending.dialect, &pending.call_id);
+        let (text, outcome) = match ending {
+            Ending::Result(result) => match print::success(dialect, call_id, result) {
+                text if text.len() > MESSAGE_BYTES => {
+                    let reason = format!("an answer may have at most {MESSAGE_BYTES} bytes");
+                    failure(dialect, call_id, &ErrorKind::OversizedResponse.error(reason))
+                }
+                text => (text, "ok".to_owned()),
+            },
+            Ending::HostError(error) => {
+                let code = serde_json::from_str::<print::ErrorParts<'_>>(error.get())
+                    .map_or(0, |parts| parts.code);
+                (print::failure_raw(dialect, Some(call_id), error), outcome_name(code))
+            }
+            Ending::Failed(error) | Ending::Abandoned(error) => failure(dialect, call_id, &error),
+            Ending::CallerGone => (String::new(), "CallerGone".to_owned()),
+        };
+        self.counters.failed_requests += u64::from(outcome != "ok");
+        let response_bytes = text.len();
+        if !text.is_empty() {
+            self.answer(pending.caller, text);
+        }
+        // After the answer, never before it: that is why they were held back.
+        let released =
+            self.peers.end_request(pending.caller, pending.key.as_deref(), pending.bytes);
+        for event in released {
+            self.answer(pending.caller, event);
+        }
+        self.adjust_reading(pending.caller);
+        self.report(id, &pending, outcome, response_bytes, now);
+    }
+
+    fn report(
+        &mut self,
+        id: RequestId,
+        pending: &Pending,
+        outcome: String,
+        response_bytes: usize,
+        now: Instant,
+    ) {
+        let (wait, host) = pending.times(now);
+        let milliseconds = |time: Duration| time.as_micros() as f64 / 1000.0;
+        let runtime = pending.host().and_then(|host| self.runtimes.get(host));
+        let record = RequestRecord {
+            request: id.0,
+            client: pending.caller.0,
+            client_name: self.peers.name(pending.caller).to_owned(),
+            method: pending.method.clone().into_owned(),
+            runtime_id: runtime.map(|runtime| runtime.id.clone()),
+            outcome,
+            wait_ms: milliseconds(wait),
+            host_ms: milliseconds(host),
+            request_bytes: pending.bytes,
+            response_bytes,
+        };
+        let tails = self.peers.tails();
+        if !tails.is_empty() {
+            let params = serde_json::value::to_raw_value(&record).expect("a record always prints");
+            for tail in tails {
+                let text = print::notification("bridge/request", Some(&params));
+                if self.peers.admits(tail, text.len(), Urgency::Progress) {
+                    self.send(tail, text);
+                }
+            }
+        }
+        self.effects.push(Effect::Finished(record));
+    }
+
+    pub(super) fn on_response(&mut self, host: PeerId, response: Response<'_>, now: Instant) {
+        let asked = response.id.filter(|id| {
+            self.pending.get_mut(*id).is_some_and(|pending| pending.host() == Some(host))
+        });
+        let Some(id) = asked else {
+            self.counters.late_answers += 1;
+            return;
+        };
+        let ending = match response.outcome {
+            Outcome::Success(result) => Ending::Result(result),
+            Outcome::Failure(error) => Ending::HostError(error),
+            Outcome::Malformed => {
+                let reason = "the host's answer holds neither a result nor a proper error";
+                Ending::Failed(ErrorKind::BadHostResponse.error(reason))
+            }
+        };
+        self.finish(id, ending, now);
+    }
+
+    pub(super) fn on_progress(&mut self, host: PeerId, params: Option<&RawValue>, now: Instant) {
+        let Some(progress) = read::<ProgressParams<'_>>(params) else {
+            self.counters.ignored_notifications += 1;
+            return;
+        };
+        let asked = RequestId::from_raw(progress.id.get()).and_then(|id| {
+            let pending = self.pending.get_mut(id)?;
+            (pending.host() == Some(host)).then_some((id, pending))
+        });
+        let Some((id, pending)) = asked else {
+            self.counters.late_answers += 1;
+            return;
+        };
+        if pending.dialect == Dialect::Bridge {
+            return; // It would not understand, and its own clock runs on.
+        }
+        let caller = pending.caller;
+        let text = print::progress(&pending.call_id, progress.value);
+        if let Allowance::Default(patience) = pending.allowance {
+            let deadline = (now + patience).min(pending.started + TIMEOUT_MAX);
+            self.pending.set_deadline(id, deadline);
+        }
+        if text.len() <= MESSAGE_BYTES && self.peers.admits(caller, text.len(), Urgency::Progress) {
+            self.counters.progress += 1;
+            self.send(caller, text);
+        } else {
+            self.counters.dropped_progress += 1;
+        }
+    }
+
+    pub(super) fn on_cancel(&mut self, peer: PeerId, params: Option<&RawValue>, now: Instant) {
+        let key = read::<CancelParams<'_>>(params)
+            .and_then(|params| CallId::from_raw(params.id.get()).map(|id| id.key()));
+        // No such request: it was answered already, and the cancel lost the race.
+        if let Some(id) = key.and_then(|key| self.peers.request_with_id(peer, &key)) {
+            let error = ErrorKind::RequestCancelled.error("the request was cancelled");
+            self.finish(id, Ending::Abandoned(error), now);
+        }
+    }
+
+    pub(super) fn abandon_calls_of(&mut self, caller: PeerId, now: Instant) {
+        for id in self.pending.select(|pending| pending.caller == caller) {
+            self.finish(id, Ending::CallerGone, now);
+        }
+    }
+
+    pub(super) fn expire_requests(&mut self, now: Instant) {
+        while let Some(id) = self.pending.due(now) {
+            let Some(pending) = self.pending.get_mut(id) else { return };
+            let error = match pending.stage {
+                Stage::Waiting { .. } => {
+                    let method = pending.method.clone();
+                    let waited = (now - pending.started).as_secs_f64();
+                    let reason = format!(
+                        "no host came to answer {method} within {waited:.1} s: {HOW_TO_ATTACH}"
+                    );
+                    self.unavailable(reason)
+                }
+                Stage::Sent { .. } => timed_out(pending, now),
+            };
+            self.finish(id, Ending::Abandoned(error), now);
+        }
+    }
+
+    pub(super) fn fail_all(&mut self, now: Instant) {
+        for id in self.pending.select(|_| true) {
+            self.finish(id, Ending::Abandoned(shutting_down()), now);
+        }
+    }
+
+    /// `runtime/register`: from now on requests go to this host.
+    pub fn register(
+        &mut self,
+        host: PeerId,
+        params: RegisterParams,
+        now: Instant,
+    ) -> Result<RegisterResult, WireError> {
+        let (runtime_id, replaced) = self.runtimes.register(host, params)?;
+        if let Some(old) = replaced {
+            self.fail_requests_at(old, now);
+            self.close(old, CloseReason::Replaced);
+        }
+        self.forward_parked(now);
+        self.announce_operations(host);
+        Ok(RegisterResult { runtime_id })
+    }
+
+    /// `runtime/update`.
+    pub fn update(
+        &mut self,
+        host: PeerId,
+        params: UpdateParams,
+        now: Instant,
+    ) -> Result<(), WireError> {
+        self.runtimes.update(host, params)?;
+        self.forward_parked(now);
+        Ok(())
+    }
+
+    /// `runtime/unregister`, and what is left to do when a host's connection ends.
+    pub fn detach(&mut self, host: PeerId, now: Instant) {
+        self.fail_requests_at(host, now);
+        self.runtimes.remove(host);
+    }
+
+    /// `runtime/list`.
+    pub fn runtimes(&self) -> Vec<RuntimeInfo> {
+        self.runtimes.iter().map(|runtime| self.info(runtime)).collect()
+    }
+
+    /// `runtime/get`.
+    pub fn runtime(&self, id: &str) -> Result<RuntimeInfo, WireError> {
+        match self.runtimes.with_id(id) {
+            Some(runtime) => Ok(self.info(runtime)),
+            None => Err(self.unavailable(format!("no runtime {id:?} is attached"))),
+        }
+    }
+
+    fn info(&self, runtime: &Runtime) -> RuntimeInfo {
+        let mut methods: Vec<_> = runtime.methods.iter().cloned().collect();
+        methods.sort_unstable();
+        RuntimeInfo {
+            runtime_id: runtime.id.clone(),
+            title: runtime.title.clone(),
+            workspace_folders: runtime.workspace_folders.clone(),
+            methods,
+            focused: runtime.focused,
+            in_flight: self.pending.count(|pending| pending.host() == Some(runtime.peer)),
+        }
+    }
+
+    /// What a host was working on fails at once; whether it was done, nobody can tell.
+    fn fail_requests_at(&mut self, host: PeerId, now: Instant) {
+        for id in self.pending.select(|pending| pending.host() == Some(host)) {
+            let reason = "the host went away while it worked on this: check whether it was done \
+                          before you try again";
+            let facts = Map::from_iter([("mayHaveExecuted".to_owned(), json!(true))]);
+            self.finish(id, Ending::Failed(ErrorKind::HostGone.error_with(reason, facts)), now);
+        }
+    }
+
+    fn nobody(&self, method: &str, runtime_id: Option<String>) -> WireError {
+        match runtime_id {
+            Some(id) if self.runtimes.with_id(&id).is_none() => self
+                .unavailable(format!("no runtime {id:?} is attached: `runtime/list` names them")),
+            _ => ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}")),
+        }
+    }
+
+    fn unavailable(&self, reason: String) -> WireError {
+        let facts = Map::from_iter([("runtimes".to_owned(), json!(self.runtimes.names()))]);
+        ErrorKind::HostUnavailable.error_with(reason, facts)
+    }
+
+    fn ambiguous(&self, method: &str) -> WireError {
+        let names = self.runtimes.names();
+        let reason = format!(
+            "several windows could run {method} and none had the focus: set params.runtimeId to one of {}",
+            names.join(", ")
+        );
+        let facts = Map::from_iter([("runtimes".to_owned(), json!(names))]);
+        ErrorKind::AmbiguousRuntime.error_with(reason, facts)
+    }
+}
+
+fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(params?.get()).ok()
+}
+
+fn failure(dialect: Dialect, id: &CallId<'_>, error: &WireError) -> (String, String) {
+    (print::failure(dialect, Some(id), error), outcome_name(error.code()))
+}
+
+fn outcome_name(code: i32) -> String {
+    ErrorKind::from_code(code)
+        .map_or_else(|| format!("error {code}"), |kind| kind.name().to_owned())
+}
+
+fn overloaded(what: &str) -> WireError {
+    let facts = Map::from_iter([("retryAfterMs".to_owned(), json!(100))]);
+    ErrorKind::Overloaded.error_with(format!("{what}: wait a little, then try again"), facts)
+}
+
+fn shutting_down() -> WireError {
+    ErrorKind::ShuttingDown.error("the bridge is ending")
+}
+
+fn timed_out(pending: &Pending, now: Instant) -> WireError {
+    let elapsed = now - pending.started;
+    let facts = Map::from_iter([
+        ("elapsedMs".to_owned(), json!(elapsed.as_millis() as u64)),
+        ("mayHaveExecuted".to_owned(), json!(true)),
+    ]);
+    let (method, seconds) = (&pending.method, elapsed.as_secs_f64());
+    let reason = format!("{method} timed out: the host did not answer within {seconds:.1} s");
+    ErrorKind::Timeout.error_with(reason, facts)
+}

@@ -1,0 +1,52 @@
+//! What has happened since the start, for `bridge/status` and `/metrics`.
+
+use std::collections::BTreeMap;
+
+/// Counters of the broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Requests that were accepted.
+    pub requests: u64,
+    /// Requests that ended with an error.
+    pub failed_requests: u64,
+    /// Requests refused because too much was under way.
+    pub overloaded: u64,
+    /// Answers that came after the request had ended, twice, or from the wrong host.
+    pub late_answers: u64,
+    /// Answers that clients tried to give.
+    pub forged_answers: u64,
+    /// Texts that were no messages.
+    pub rejected_messages: u64,
+    /// Notifications that nobody knows.
+    pub ignored_notifications: u64,
+    /// Progress passed on.
+    pub progress: u64,
+    /// Progress dropped because the caller reads too slowly.
+    pub dropped_progress: u64,
+    /// Events passed on.
+    pub events: u64,
+    /// Events that had nowhere to go.
+    pub dropped_events: u64,
+    /// Connections closed because they read too slowly.
+    pub slow_consumers: u64,
+}
+
+impl Counters {
+    /// Name and value of each.
+    pub fn named(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::from([
+            ("requests", self.requests),
+            ("failedRequests", self.failed_requests),
+            ("overloaded", self.overloaded),
+            ("lateAnswers", self.late_answers),
+            ("forgedAnswers", self.forged_answers),
+            ("rejectedMessages", self.rejected_messages),
+            ("ignoredNotifications", self.ignored_notifications),
+            ("progress", self.progress),
+            ("droppedProgress", self.dropped_progress),
+            ("events", self.events),
+            ("droppedEvents", self.dropped_events),
+            ("slowConsumers", self.slow_consumers),
+        ])
+    }
+}

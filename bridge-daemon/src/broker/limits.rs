@@ -1,0 +1,42 @@
+//! The broker's bounds. Those of single messages are in `bridge_protocol::limits`.
+
+/// Bounds with their defaults; tests use smaller ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests in flight of one client. At this many the daemon stops reading from it.
+    pub client_requests: usize,
+    /// Size of the requests in flight of one client. Beyond it the daemon stops reading from it.
+    pub client_bytes: usize,
+    /// Requests in flight in all. Beyond it: -32009.
+    pub total_requests: usize,
+    /// Messages queued for one connection. A request to a full host: -32009; an answer to a full
+    /// client: it is closed with 1013. At half of it the daemon stops reading from the client and
+    /// drops its progress.
+    pub queue_messages: usize,
+    /// Bytes queued for one connection; as above.
+    pub queue_bytes: usize,
+    /// Bytes queued in all; as above.
+    pub total_bytes: usize,
+    /// Operations remembered per client. Further ones are passed on but not remembered.
+    pub operations: usize,
+    /// Size of the operations remembered per client; as above.
+    pub operation_bytes: usize,
+    /// Messages in a row that were none. One more: close 1008.
+    pub violations: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            client_requests: 256,
+            client_bytes: 32 << 20,
+            total_requests: 4096,
+            queue_messages: 1024,
+            queue_bytes: 32 << 20,
+            total_bytes: 128 << 20,
+            operations: 256,
+            operation_bytes: 4 << 20,
+            violations: 100,
+        }
+    }
+}

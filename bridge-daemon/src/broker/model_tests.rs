@@ -1,0 +1,370 @@
+//! Random interleavings of everything that can happen, checked against a simple model.
+//!
+//! The model knows each request that was sent and what may still happen to it. After every step:
+//! no answer reached a wrong connection or came twice, and the host saw a cancel for each request
+//! that ended while it worked on it. In the end, when everybody has gone, all accounts are at zero.
+
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::tests::World;
+use super::*;
+
+const CLIENTS: u64 = 4;
+const HOSTS: u64 = 2;
+
+#[derive(Clone, Debug)]
+enum Step {
+    ConnectClient(u64),
+    ConnectHost(u64),
+    CloseClient(u64),
+    CloseHost(u64),
+    Request { client: u64, bridge: bool, timeout: u16, named_host: Option<u64>, size: u16 },
+    Answer { host: u64, which: usize, fails: bool },
+    AnswerTwice { host: u64, which: usize },
+    Progress { host: u64, which: usize },
+    Cancel { client: u64, which: usize },
+    Started { client: u64, operation: u8 },
+    Submit { host: u64, operation: u8 },
+    Noise { client: u64 },
+    Wait(u16),
+    Flush,
+    Stall,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let client = 0..CLIENTS;
+    let host = 0..HOSTS;
+    prop_oneof![
+        2 => client.clone().prop_map(Step::ConnectClient),
+        2 => host.clone().prop_map(Step::ConnectHost),
+        1 => client.clone().prop_map(Step::CloseClient),
+        1 => host.clone().prop_map(Step::CloseHost),
+        12 => (client.clone(), any::<bool>(), 0..3000u16, prop::option::weighted(0.3, 0..HOSTS), 0..200u16)
+            .prop_map(|(client, bridge, timeout, named_host, size)| Step::Request { client, bridge, timeout, named_host, size }),
+        8 => (host.clone(), any::<usize>(), any::<bool>()).prop_map(|(host, which, fails)| Step::Answer { host, which, fails }),
+        1 => (host.clone(), any::<usize>()).prop_map(|(host, which)| Step::AnswerTwice { host, which }),
+        3 => (host.clone(), any::<usize>()).prop_map(|(host, which)| Step::Progress { host, which }),
+        3 => (client.clone(), any::<usize>()).prop_map(|(client, which)| Step::Cancel { client, which }),
+        1 => (client.clone(), 0..4u8).prop_map(|(client, operation)| Step::Started { client, operation }),
+        1 => (host, 0..4u8).prop_map(|(host, operation)| Step::Submit { host, operation }),
+        1 => client.prop_map(|client| Step::Noise { client }),
+        3 => (0..2000u16).prop_map(Step::Wait),
+        2 => Just(Step::Flush),
+        1 => Just(Step::Stall),
+    ]
+}
+
+/// What became of one request, as its caller sees it.
+struct Sent {
+    client: PeerId,
+    id: u64,
+    bridge: bool,
+    answers: usize,
+    client_gone: bool,
+}
+
+struct Model {
+    world: World,
+    next_peer: u64,
+    clients: HashMap<u64, PeerId>,
+    hosts: HashMap<u64, PeerId>,
+    sent: Vec<Sent>,
+    /// Requests that a host got and neither answered nor saw cancelled.
+    working: HashMap<PeerId, Vec<u64>>,
+    answered: Vec<(PeerId, u64)>,
+    seen: HashSet<u64>,
+}
+
+impl Model {
+    fn new() -> Self {
+        // Small limits, so that every one of them is met.
+        let limits = Limits {
+            client_requests: 6,
+            client_bytes: 2000,
+            total_requests: 12,
+            queue_messages: 8,
+            queue_bytes: 3000,
+            total_bytes: 6000,
+            operations: 3,
+            operation_bytes: 500,
+            violations: 3,
+        };
+        let mut world = World::new(HostWait::UpTo(Duration::from_millis(1500)), limits);
+        world.fast = false;
+        Self {
+            world,
+            next_peer: 1,
+            clients: HashMap::new(),
+            hosts: HashMap::new(),
+            sent: Vec::new(),
+            working: HashMap::new(),
+            answered: Vec::new(),
+            seen: HashSet::new(),
+        }
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.next_peer += 1;
+        self.next_peer
+    }
+
+    fn run(&mut self, step: Step) {
+        match step {
+            Step::ConnectClient(slot) if !self.clients.contains_key(&slot) => {
+                let number = self.draw();
+                self.clients.insert(slot, self.world.client(number));
+            }
+            Step::ConnectHost(slot) => {
+                // The same runtime on a new connection, sometimes while the old one is there.
+                let number = self.draw();
+                let peer = self.world.connect(number, Role::Host, Dialect::JsonRpc);
+                let methods = json!(["vscode/chat", "dapEvent"]);
+                self.world
+                    .register(peer, json!({"runtimeId": format!("r{slot}"), "methods": methods}));
+                if let Some(old) = self.hosts.insert(slot, peer) {
+                    self.close_host(old);
+                }
+            }
+            Step::CloseClient(slot) => {
+                if let Some(peer) = self.clients.remove(&slot) {
+                    self.close_client(peer);
+                }
+            }
+            Step::CloseHost(slot) => {
+                if let Some(peer) = self.hosts.remove(&slot) {
+                    self.close_host(peer);
+                }
+            }
+            Step::Request { client, bridge, timeout, named_host, size } => {
+                self.request(client, bridge, timeout, named_host, size);
+            }
+            Step::Answer { host, which, fails } => self.answer(host, which, fails),
+            Step::AnswerTwice { host, which } => {
+                let Some(peer) = self.hosts.get(&host) else { return };
+                let mine: Vec<_> =
+                    self.answered.iter().filter(|(owner, _)| owner == peer).collect();
+                if let Some((_, id)) = pick(&mine, which) {
+                    let text = json!({"jsonrpc": "2.0", "id": id, "result": "again"});
+                    self.world.says(*peer, text);
+                }
+            }
+            Step::Progress { host, which } => {
+                let Some(peer) = self.hosts.get(&host) else { return };
+                let working = self.working.get(peer).cloned().unwrap_or_default();
+                if let Some(id) = pick(&working, which) {
+                    let params = json!({"id": id, "value": {"text": "x"}});
+                    self.world.says(
+                        *peer,
+                        json!({"jsonrpc": "2.0", "method": "$/progress", "params": params}),
+                    );
+                }
+            }
+            Step::Cancel { client, which } => {
+                let Some(peer) = self.clients.get(&client) else { return };
+                let mine: Vec<_> =
+                    self.sent.iter().filter(|sent| sent.client == *peer && !sent.bridge).collect();
+                if let Some(sent) = pick(&mine, which) {
+                    let params = json!({"id": sent.id});
+                    self.world.says(
+                        *peer,
+                        json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": params}),
+                    );
+                }
+            }
+            Step::Started { client, operation } => {
+                let Some(peer) = self.clients.get(&client) else { return };
+                let body = json!({"operationId": operation, "resumeToken": format!("t{operation}"), "timeoutMs": 1000});
+                self.world.says(
+                    *peer,
+                    json!({"type": "dapEvent", "event": "asyncOperationStarted", "body": body}),
+                );
+            }
+            Step::Submit { host, operation } => {
+                let Some(peer) = self.hosts.get(&host) else { return };
+                let body = json!({"operationId": operation, "resumeToken": format!("t{operation}"), "result": 1});
+                let params = json!({"event": "asyncOperationSubmit", "body": body});
+                self.world
+                    .says(*peer, json!({"jsonrpc": "2.0", "method": "dapEvent", "params": params}));
+            }
+            Step::Noise { client } => {
+                if let Some(peer) = self.clients.get(&client) {
+                    self.world.says_text(*peer, "{");
+                }
+            }
+            Step::Wait(milliseconds) => {
+                self.world.after(Duration::from_millis(milliseconds.into()))
+            }
+            Step::Flush => self.flush(),
+            Step::Stall | Step::ConnectClient(_) => {}
+        }
+        self.check();
+    }
+
+    fn request(
+        &mut self,
+        client: u64,
+        bridge: bool,
+        timeout: u16,
+        named_host: Option<u64>,
+        size: u16,
+    ) {
+        let Some(peer) = self.clients.get(&client).copied() else { return };
+        if self.world.reading.get(&peer) == Some(&false) {
+            return; // A connection that is not read can send nothing.
+        }
+        let id = self.draw();
+        let mut params = json!({"timeout": timeout, "pad": "x".repeat(size.into())});
+        if let Some(host) = named_host {
+            params["runtimeId"] = json!(format!("r{host}"));
+        }
+        self.sent.push(Sent { client: peer, id, bridge, answers: 0, client_gone: false });
+        self.world.says(
+            peer,
+            match bridge {
+                true => json!({"id": id, "type": "chat", "params": params}),
+                false => {
+                    json!({"jsonrpc": "2.0", "id": id, "method": "vscode/chat", "params": params})
+                }
+            },
+        );
+    }
+
+    fn answer(&mut self, host: u64, which: usize, fails: bool) {
+        let Some(peer) = self.hosts.get(&host).copied() else { return };
+        let working = self.working.get(&peer).cloned().unwrap_or_default();
+        let Some(id) = pick(&working, which).copied() else { return };
+        self.working.get_mut(&peer).unwrap().retain(|other| *other != id);
+        self.answered.push((peer, id));
+        self.world.says(
+            peer,
+            match fails {
+                true => json!({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}}),
+                false => json!({"jsonrpc": "2.0", "id": id, "result": {"n": id}}),
+            },
+        );
+    }
+
+    fn flush(&mut self) {
+        let peers: Vec<_> = self.clients.values().chain(self.hosts.values()).copied().collect();
+        for peer in peers {
+            self.world.flush(peer);
+        }
+    }
+
+    fn close_client(&mut self, peer: PeerId) {
+        self.world.closes(peer);
+        for sent in self.sent.iter_mut().filter(|sent| sent.client == peer) {
+            sent.client_gone = true;
+        }
+    }
+
+    fn close_host(&mut self, peer: PeerId) {
+        self.world.closes(peer);
+        self.working.remove(&peer);
+    }
+
+    /// Reads what everybody got, and checks that it was theirs to get.
+    fn check(&mut self) {
+        for (peer, messages) in std::mem::take(&mut self.world.received) {
+            for message in messages {
+                self.check_message(peer, &message);
+            }
+        }
+        for (peer, _) in std::mem::take(&mut self.world.closed) {
+            if let Some(slot) = slot_of(&self.clients, peer) {
+                self.clients.remove(&slot);
+                self.close_client(peer);
+            } else if let Some(slot) = slot_of(&self.hosts, peer) {
+                self.hosts.remove(&slot);
+                self.close_host(peer);
+            }
+        }
+        // Closing may have sent something in turn.
+        if !self.world.received.is_empty() || !self.world.closed.is_empty() {
+            self.check();
+        }
+    }
+
+    fn check_message(&mut self, peer: PeerId, message: &Value) {
+        match message["method"].as_str() {
+            Some("vscode/chat") => {
+                let id = message["id"].as_u64().unwrap();
+                assert!(self.seen.insert(id), "request {id} was forwarded twice");
+                self.working.entry(peer).or_default().push(id);
+            }
+            Some("$/cancelRequest") => {
+                let id = message["params"]["id"].as_u64().unwrap();
+                let working = self.working.entry(peer).or_default();
+                assert!(working.contains(&id), "cancel of {id}, which the host does not work on");
+                working.retain(|other| *other != id);
+            }
+            Some("$/progress") => {
+                let id = message["params"]["id"].as_u64().unwrap();
+                let sent = self.sent.iter().find(|sent| sent.id == id).unwrap();
+                assert!(
+                    sent.client == peer && sent.answers == 0 && !sent.bridge,
+                    "stray progress {id}"
+                );
+            }
+            Some("dapEvent") => {}
+            Some(other) => panic!("unexpected {other}"),
+            None if message["type"] == "dapEvent" => {}
+            None if message["method"] == "dapEvent" => {}
+            None => {
+                let Some(id) = message["id"].as_u64() else { return };
+                let sent = self.sent.iter_mut().find(|sent| sent.id == id).unwrap();
+                assert_eq!(sent.client, peer, "answer {id} reached a wrong connection");
+                assert_eq!(sent.answers, 0, "answer {id} came twice");
+                assert_eq!(message["success"].is_boolean(), sent.bridge, "wrong dialect");
+                sent.answers += 1;
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        // Whatever is left is decided by time.
+        self.flush();
+        self.world.after(Duration::from_secs(3600));
+        self.check();
+        for sent in &self.sent {
+            assert!(
+                sent.answers == 1 || sent.client_gone,
+                "request {} was never answered",
+                sent.id
+            );
+        }
+        for (host, working) in &self.working {
+            assert!(working.is_empty(), "{host:?} was not told that nobody waits for {working:?}");
+        }
+        for peer in
+            self.clients.drain().chain(self.hosts.drain()).map(|(_, peer)| peer).collect::<Vec<_>>()
+        {
+            self.world.closes(peer);
+        }
+        self.world.assert_settled();
+    }
+}
+
+fn pick<T>(items: &[T], which: usize) -> Option<&T> {
+    (!items.is_empty()).then(|| &items[which % items.len()])
+}
+
+fn slot_of(peers: &HashMap<u64, PeerId>, peer: PeerId) -> Option<u64> {
+    peers.iter().find(|(_, other)| **other == peer).map(|(slot, _)| *slot)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn every_interleaving_keeps_the_promises(steps in prop::collection::vec(step(), 1..120)) {
+        let mut model = Model::new();
+        for step in steps {
+            model.run(step);
+        }
+        model.end();
+    }
+}

@@ -1,0 +1,315 @@
+//! Who is connected, what waits to be sent to each, and how much each has in flight.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use bridge_protocol::{Dialect, RequestId};
+
+use super::limits::Limits;
+
+/// Longest name of a caller that is kept, in characters.
+const NAME_CHARS: usize = 64;
+
+/// The number of a connection, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerId(pub u64);
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a connection may do, fixed by the token that it showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Scripts, agents, the command line: they call.
+    Client,
+    /// VS Code windows, the terminal host: they answer.
+    Host,
+}
+
+impl Role {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// What a message is worth when its queue fills up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Must arrive, or the connection ends.
+    Answer,
+    /// Its sender can be told to try later.
+    Request,
+    /// Nobody is hurt if it is dropped.
+    Progress,
+}
+
+#[derive(Debug)]
+struct Peer {
+    role: Role,
+    dialect: Dialect,
+    name: String,
+    tail: bool,
+    closing: bool,
+    violations: usize,
+    queue: Load,
+    in_flight: Load,
+    /// Requests of the bridge dialect that wait for an answer: meanwhile their sender would throw
+    /// events away, so these are held back.
+    outstanding_bridge: usize,
+    held_events: VecDeque<String>,
+    reading: bool,
+    /// JSON-RPC requests in flight by the key of the caller's id.
+    ids: HashMap<String, RequestId>,
+}
+
+/// A number of messages and their size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Load {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Load {
+    fn add(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, messages: usize, bytes: usize) {
+        self.messages -= messages;
+        self.bytes -= bytes;
+    }
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Peers {
+    limits: Limits,
+    peers: HashMap<PeerId, Peer>,
+    /// Bytes queued for all of them, and parked with requests that wait for a host.
+    total_bytes: usize,
+}
+
+impl Peers {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, peers: HashMap::new(), total_bytes: 0 }
+    }
+
+    pub fn connect(&mut self, peer: PeerId, role: Role, dialect: Dialect) {
+        let state = Peer {
+            role,
+            dialect,
+            name: String::new(),
+            tail: false,
+            closing: false,
+            violations: 0,
+            queue: Load::default(),
+            in_flight: Load::default(),
+            outstanding_bridge: 0,
+            held_events: VecDeque::new(),
+            reading: true,
+            ids: HashMap::new(),
+        };
+        self.peers.insert(peer, state);
+    }
+
+    pub fn remove(&mut self, peer: PeerId) {
+        if let Some(state) = self.peers.remove(&peer) {
+            let held: usize = state.held_events.iter().map(String::len).sum();
+            self.total_bytes -= state.queue.bytes + held;
+        }
+    }
+
+    pub fn role(&self, peer: PeerId) -> Option<Role> {
+        self.peers.get(&peer).map(|state| state.role)
+    }
+
+    /// The role, unless the connection is being closed.
+    pub fn role_of_open(&self, peer: PeerId) -> Option<Role> {
+        self.peers.get(&peer).filter(|state| !state.closing).map(|state| state.role)
+    }
+
+    /// Every connection, oldest first.
+    pub fn all(&self) -> Vec<PeerId> {
+        let mut all: Vec<_> = self.peers.keys().copied().collect();
+        all.sort_unstable();
+        all
+    }
+
+    pub fn dialect(&self, peer: PeerId) -> Option<Dialect> {
+        self.peers.get(&peer).map(|state| state.dialect)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.peers.is_empty()
+    }
+
+    pub fn clients(&self) -> usize {
+        self.peers.values().filter(|state| state.role == Role::Client).count()
+    }
+
+    pub fn total_bytes(&self) -> usize {
+        self.total_bytes
+    }
+
+    pub fn name(&self, peer: PeerId) -> &str {
+        self.peers.get(&peer).map_or("", |state| &state.name)
+    }
+
+    pub fn set_name(&mut self, peer: PeerId, name: &str) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.name = name.chars().filter(|char| !char.is_control()).take(NAME_CHARS).collect();
+        }
+    }
+
+    pub fn set_tail(&mut self, peer: PeerId) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.tail = true;
+        }
+    }
+
+    pub fn tails(&self) -> Vec<PeerId> {
+        self.peers.iter().filter(|(_, state)| state.tail).map(|(peer, _)| *peer).collect()
+    }
+
+    /// Counts one more message that was none; returns how many that makes in a row.
+    pub fn offend(&mut self, peer: PeerId) -> usize {
+        self.peers.get_mut(&peer).map_or(0, |state| {
+            state.violations += 1;
+            state.violations
+        })
+    }
+
+    pub fn forgive(&mut self, peer: PeerId) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.violations = 0;
+        }
+    }
+
+    /// Returns whether this is the first time.
+    pub fn begin_closing(&mut self, peer: PeerId) -> bool {
+        self.peers.get_mut(&peer).is_some_and(|state| !std::mem::replace(&mut state.closing, true))
+    }
+
+    /// Whether a message of this size may be queued. Less urgent ones leave room for answers.
+    pub fn admits(&self, peer: PeerId, bytes: usize, urgency: Urgency) -> bool {
+        let Some(state) = self.peers.get(&peer).filter(|state| !state.closing) else {
+            return false;
+        };
+        let share = if urgency == Urgency::Progress { 2 } else { 1 };
+        // Whoever reads what it gets is not made to pay for those who do not.
+        let prompt = urgency == Urgency::Answer && state.queue.messages == 0;
+        state.queue.messages < self.limits.queue_messages / share
+            && state.queue.bytes + bytes <= self.limits.queue_bytes / share
+            && (prompt || self.total_bytes + bytes <= self.limits.total_bytes)
+    }
+
+    /// Accounts for a message that is queued; false if there is nobody to send it to.
+    pub fn queued(&mut self, peer: PeerId, bytes: usize) -> bool {
+        let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.closing) else {
+            return false;
+        };
+        state.queue.add(bytes);
+        self.total_bytes += bytes;
+        true
+    }
+
+    pub fn sent(&mut self, peer: PeerId, messages: usize, bytes: usize) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.queue.remove(messages, bytes);
+            self.total_bytes -= bytes;
+        }
+    }
+
+    /// Whether a request of this size may be kept until a host comes.
+    pub fn admits_parking(&self, bytes: usize) -> bool {
+        self.total_bytes + bytes <= self.limits.total_bytes
+    }
+
+    pub fn park(&mut self, bytes: usize) {
+        self.total_bytes += bytes;
+    }
+
+    pub fn unpark(&mut self, bytes: usize) {
+        self.total_bytes -= bytes;
+    }
+
+    /// The request in flight that has this id, by its key.
+    pub fn request_with_id(&self, peer: PeerId, key: &str) -> Option<RequestId> {
+        self.peers.get(&peer)?.ids.get(key).copied()
+    }
+
+    /// Accounts for a request that was accepted. JSON-RPC ids are unique while in flight and can
+    /// be cancelled; those of the bridge dialect are neither.
+    pub fn begin_request(
+        &mut self,
+        peer: PeerId,
+        key: Option<&str>,
+        request: RequestId,
+        bytes: usize,
+    ) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        state.in_flight.add(bytes);
+        match key {
+            Some(key) => _ = state.ids.insert(key.to_owned(), request),
+            None => state.outstanding_bridge += 1,
+        }
+    }
+
+    /// The reverse. Returns the events that need no longer be held back.
+    pub fn end_request(
+        &mut self,
+        peer: PeerId,
+        key: Option<&str>,
+        bytes: usize,
+    ) -> VecDeque<String> {
+        let Some(state) = self.peers.get_mut(&peer) else { return VecDeque::new() };
+        state.in_flight.remove(1, bytes);
+        match key {
+            Some(key) => _ = state.ids.remove(key),
+            None => state.outstanding_bridge -= 1,
+        }
+        if state.outstanding_bridge > 0 {
+            return VecDeque::new();
+        }
+        let released = std::mem::take(&mut state.held_events);
+        self.total_bytes -= released.iter().map(String::len).sum::<usize>();
+        released
+    }
+
+    /// Keeps an event back if its receiver would lose it now. Gives it back if it can be sent.
+    pub fn hold_event(&mut self, peer: PeerId, text: String) -> Option<String> {
+        match self.peers.get_mut(&peer) {
+            Some(state) if state.outstanding_bridge > 0 => {
+                self.total_bytes += text.len();
+                state.held_events.push_back(text);
+                None
+            }
+            _ => Some(text),
+        }
+    }
+
+    /// How many events are held back for this connection.
+    pub fn held_events(&self, peer: PeerId) -> usize {
+        self.peers.get(&peer).map_or(0, |state| state.held_events.len())
+    }
+
+    /// Whether reading from this connection should change, and to what. Hosts are always read:
+    /// their answers are what makes room.
+    pub fn change_of_reading(&mut self, peer: PeerId) -> Option<bool> {
+        let limits = self.limits;
+        let state = self.peers.get_mut(&peer).filter(|state| state.role == Role::Client)?;
+        let within = state.in_flight.messages < limits.client_requests
+            && state.in_flight.bytes < limits.client_bytes
+            && state.queue.messages < limits.queue_messages / 2
+            && state.queue.bytes < limits.queue_bytes / 2;
+        (std::mem::replace(&mut state.reading, within) != within).then_some(within)
+    }
+}

@@ -1,0 +1,131 @@
+//! Requests that have not been answered: who asked, who works on it, and until when.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use bridge_protocol::timeout::Allowance;
+use bridge_protocol::{CallId, Dialect, RequestId};
+use serde_json::value::RawValue;
+
+use super::peers::PeerId;
+
+/// One request in flight.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub caller: PeerId,
+    pub dialect: Dialect,
+    pub call_id: CallId<'static>,
+    /// What the caller's id is compared by; only in JSON-RPC.
+    pub key: Option<String>,
+    pub method: Cow<'static, str>,
+    pub runtime_id: Option<String>,
+    pub allowance: Allowance,
+    pub bytes: usize,
+    pub started: Instant,
+    pub stage: Stage,
+}
+
+/// How far a request has come.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// No host was there; the params are kept for the one that comes.
+    Waiting { params: Option<Box<RawValue>> },
+    /// A host is working on it.
+    Sent { host: PeerId, at: Instant },
+}
+
+impl Pending {
+    /// The host that works on it.
+    pub fn host(&self) -> Option<PeerId> {
+        match self.stage {
+            Stage::Waiting { .. } => None,
+            Stage::Sent { host, .. } => Some(host),
+        }
+    }
+
+    /// Bytes that are kept until a host comes.
+    pub fn parked_bytes(&self) -> usize {
+        match &self.stage {
+            Stage::Waiting { params } => params.as_ref().map_or(0, |params| params.get().len()),
+            Stage::Sent { .. } => 0,
+        }
+    }
+
+    /// How long it waited for a host, and how long the host has had it.
+    pub fn times(&self, now: Instant) -> (Duration, Duration) {
+        match self.stage {
+            Stage::Waiting { .. } => (now - self.started, Duration::ZERO),
+            Stage::Sent { at, .. } => (at - self.started, now - at),
+        }
+    }
+}
+
+/// All requests in flight.
+#[derive(Debug, Default)]
+pub(super) struct PendingRequests {
+    last: u64,
+    requests: HashMap<RequestId, (Pending, Instant)>,
+    deadlines: BTreeSet<(Instant, RequestId)>,
+}
+
+impl PendingRequests {
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Draws the id of the next request.
+    pub fn next_id(&mut self) -> RequestId {
+        self.last += 1;
+        RequestId(self.last)
+    }
+
+    pub fn insert(&mut self, id: RequestId, pending: Pending, deadline: Instant) {
+        self.requests.insert(id, (pending, deadline));
+        self.deadlines.insert((deadline, id));
+    }
+
+    pub fn get_mut(&mut self, id: RequestId) -> Option<&mut Pending> {
+        self.requests.get_mut(&id).map(|(pending, _)| pending)
+    }
+
+    /// Ends a request: the first to take it decides how.
+    pub fn take(&mut self, id: RequestId) -> Option<Pending> {
+        let (pending, deadline) = self.requests.remove(&id)?;
+        self.deadlines.remove(&(deadline, id));
+        Some(pending)
+    }
+
+    pub fn set_deadline(&mut self, id: RequestId, deadline: Instant) {
+        if let Some((_, current)) = self.requests.get_mut(&id) {
+            self.deadlines.remove(&(*current, id));
+            self.deadlines.insert((deadline, id));
+            *current = deadline;
+        }
+    }
+
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// A request whose deadline has passed.
+    pub fn due(&self, now: Instant) -> Option<RequestId> {
+        self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
+    }
+
+    /// The requests that fit, oldest first.
+    pub fn select(&self, fits: impl Fn(&Pending) -> bool) -> Vec<RequestId> {
+        let mut ids: Vec<_> = self
+            .requests
+            .iter()
+            .filter(|(_, (pending, _))| fits(pending))
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub fn count(&self, fits: impl Fn(&Pending) -> bool) -> usize {
+        self.requests.values().filter(|(pending, _)| fits(pending)).count()
+    }
+}

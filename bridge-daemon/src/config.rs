@@ -1,0 +1,223 @@
+//! Every flag of the program: what was given, and what it means.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bridge_protocol::SessionId;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::broker::HostWait;
+use crate::terminal_host::AllowedCommand;
+
+const EXAMPLES: &str = "\
+Examples:
+  bridge-daemon run -- python3 my_workflow.py
+      Messages are printed here; chat asks you on the terminal.
+  bridge-daemon run --chat-command 'llm -m small' -- python3 my_workflow.py
+      Chat is answered by a program: the question on its stdin, the answer from its stdout.
+  bridge-daemon run --host editor -- python3 my_workflow.py
+      Calls wait for a VS Code window to attach.
+  bridge-daemon serve
+      For programs that embed the bridge: one JSON line on stdout says how to connect.
+
+Exit codes of `run`: those of the program; 128+N if signal N ended it; 125 if the bridge could not
+start; 126 if the program could not be executed; 127 if it was not found.
+Exit codes of `serve`: 0 ended as asked, 2 wrong usage, 125 could not start.";
+
+/// Connects running code to a real VS Code, or to the terminal.
+#[derive(Debug, Parser)]
+#[command(name = "bridge-daemon", version, about, after_help = EXAMPLES, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program with a bridge of its own, which lives exactly as long as the program
+    #[command(after_help = EXAMPLES)]
+    Run(RunArgs),
+    /// Offer a bridge to the program that started this one, until stdin closes
+    #[command(after_help = EXAMPLES)]
+    Serve(ServeArgs),
+}
+
+/// Flags of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Flags of the bridge.
+    #[command(flatten)]
+    pub bridge: BridgeArgs,
+
+    /// Who answers: this terminal, or a VS Code window that attaches
+    #[arg(long, value_enum, default_value_t = HostKind::Terminal)]
+    pub host: HostKind,
+
+    /// Shell command that answers chat: the question on its stdin, the answer from its stdout
+    ///
+    /// It also sees CHAT_MODEL and CHAT_CONVERSATION if the caller named them. Without this flag
+    /// the person at the terminal is asked; where there is none, chat is answered as blocked.
+    #[arg(long, value_name = "COMMAND")]
+    pub chat_command: Option<String>,
+
+    /// Let executeCommand NAME run the shell command PROGRAM, with its arguments appended
+    ///
+    /// May be repeated. Commands that are not named here are refused.
+    #[arg(long, value_name = "NAME=PROGRAM")]
+    pub allow_command: Vec<AllowedCommand>,
+
+    /// Seconds between passing SIGTERM or SIGHUP on to the program and killing it
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub grace: Duration,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// Flags of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Flags of the bridge.
+    #[command(flatten)]
+    pub bridge: BridgeArgs,
+
+    /// End when nobody has been connected for this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub idle_timeout: Option<Duration>,
+}
+
+/// Flags that `run` and `serve` share.
+#[derive(Debug, Args)]
+pub struct BridgeArgs {
+    /// TCP port on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+
+    /// Listen on a private Unix socket as well
+    #[arg(long)]
+    pub unix: bool,
+
+    /// Name of the session: 1 to 64 of A-Z a-z 0-9 _ - [default: drawn at random]
+    #[arg(long, value_name = "ID")]
+    pub session: Option<SessionId>,
+
+    /// Seconds that a call waits for a host when none is attached [default: 10; with --host editor
+    /// until the call's own deadline]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub host_wait: Option<Duration>,
+
+    /// Let web pages of this origin connect (they need the token too); may be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+
+    /// Refuse tokens in the URL, which the original evolve client sends
+    #[arg(long)]
+    pub no_query_token: bool,
+
+    /// Connections at once
+    #[arg(long, value_name = "COUNT", default_value_t = 2048)]
+    pub max_connections: usize,
+
+    /// What to log [default: error for run, info for serve]
+    #[arg(long, value_enum, value_name = "LEVEL", env = "RUN_BRIDGE_LOG")]
+    pub log: Option<LogLevel>,
+
+    /// How to log
+    #[arg(long, value_enum, default_value_t = LogFormat::Human)]
+    pub log_format: LogFormat,
+
+    /// Append the log to this file instead of stderr
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+}
+
+impl BridgeArgs {
+    /// How long calls wait for a host.
+    pub fn host_wait(&self, expected: bool) -> HostWait {
+        match self.host_wait {
+            Some(limit) => HostWait::UpTo(limit),
+            None if expected => HostWait::UntilDeadline,
+            None => HostWait::UpTo(Duration::from_secs(10)),
+        }
+    }
+}
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HostKind {
+    /// The built-in terminal host
+    Terminal,
+    /// A VS Code window
+    Editor,
+}
+
+/// How much to log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Nothing
+    Off,
+    /// What went wrong in the bridge
+    Error,
+    /// What looks wrong
+    Warn,
+    /// One line for each request
+    Info,
+    /// Connections too
+    Debug,
+    /// Everything
+    Trace,
+}
+
+/// How to log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Human,
+    /// One JSON object a line
+    Json,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(number)
+        .ok()
+        .filter(|duration| *duration <= Duration::from_secs(365 * 24 * 3600))
+        .ok_or_else(|| "must be between 0 and a year".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_after_the_dashes_belong_to_the_program() {
+        let cli = Cli::parse_from(["bridge-daemon", "run", "--", "python3", "--port", "5"]);
+        let Command::Run(run) = cli.command else { panic!() };
+        assert_eq!(run.program, ["python3", "--port", "5"]);
+        assert_eq!(run.bridge.port, 0);
+    }
+
+    #[test]
+    fn bad_values_are_refused() {
+        for flags in [
+            ["--session", "a/b"],
+            ["--grace", "-1"],
+            ["--grace", "soon"],
+            ["--port", "70000"],
+            ["--allow-command", "x"],
+        ] {
+            let words = ["bridge-daemon", "run", flags[0], flags[1], "--", "true"];
+            assert!(Cli::try_parse_from(words).is_err(), "{flags:?}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A daemon that listens: secrets drawn, sockets bound, connection files published; and its end.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use bridge_protocol::connection_file::{ConnectionFile, HostFile, SCHEMA};
+use bridge_protocol::{Secret, SessionId, env};
+use connection_file::{Directory, Published};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rand::TryRng;
+use rand::rngs::SysRng;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
+use tracing::info;
+
+use crate::broker::{HostWait, Limits};
+use crate::config::BridgeArgs;
+use crate::gate::Gate;
+use crate::hub::Hub;
+use crate::server::Server;
+
+/// How long connections may take to end when the daemon ends.
+const DRAIN: Duration = Duration::from_secs(2);
+/// File descriptors that are not for connections: listeners, files, the child's pipes.
+const RESERVED_DESCRIPTORS: u64 = 64;
+
+/// Facts about the run, for the connection file.
+#[derive(Debug, Default)]
+pub struct RunFacts {
+    /// The program, without its arguments.
+    pub program: Option<String>,
+    /// Whether it waits for a window.
+    pub wants_editor: bool,
+}
+
+/// A daemon that accepts connections. Dropping it takes its files away.
+pub struct Daemon {
+    /// What everything else goes through.
+    pub hub: Arc<Hub>,
+    /// `ws://127.0.0.1:PORT/`
+    pub addr: String,
+    /// The session.
+    pub session: SessionId,
+    /// For clients.
+    pub token: Secret,
+    /// For hosts.
+    pub host_token: Secret,
+    tasks: JoinSet<()>,
+    _files: Published,
+    _socket: Option<SocketFile>,
+}
+
+impl Daemon {
+    /// Starts listening. The error says what to do about it.
+    pub async fn start(args: &BridgeArgs, wait: HostWait, facts: RunFacts) -> anyhow::Result<Self> {
+        let session = match &args.session {
+            Some(session) => session.clone(),
+            None => random_session()?,
+        };
+        let (token, host_token) = (random_secret()?, random_secret()?);
+        let directory = Directory::locate(|name| std::env::var(name).ok())?;
+        directory.prepare()?;
+        let (tcp, addr) = listen_tcp(args.port).await?;
+        let socket = args.unix.then(|| SocketFile::bind(&directory, &session)).transpose()?;
+        let files =
+            publish(&directory, &session, &addr, socket.as_ref(), [&token, &host_token], facts)?;
+        let hub = Hub::new(session.clone(), Limits::default(), wait);
+        let gate = Gate {
+            client: token.clone(),
+            host: host_token.clone(),
+            session: session.clone(),
+            allowed_origins: args.allow_origin.clone(),
+            query_token: !args.no_query_token,
+        };
+        let server = Server::new(Arc::clone(&hub), gate, connection_limit(args.max_connections));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&hub).keep_time());
+        let over_tcp = Arc::clone(&server).serve_tcp(tcp);
+        tasks.spawn(async move { report(over_tcp.await) });
+        let socket = socket.map(|(file, listener)| {
+            tasks.spawn(async move { report(server.serve_unix(listener).await) });
+            file
+        });
+        info!(%session, addr, "listening");
+        Ok(Self { hub, addr, session, token, host_token, tasks, _files: files, _socket: socket })
+    }
+
+    /// Name and value of the six variables.
+    pub fn variables(&self) -> Vec<(&'static str, &str)> {
+        let values = [&*self.addr, self.token.expose(), self.session.as_str()];
+        env::FAMILIES
+            .iter()
+            .flat_map(|family| [family.addr, family.token, family.session].into_iter().zip(values))
+            .collect()
+    }
+
+    /// Fails what is in flight, says goodbye to everybody, and takes the files away.
+    pub async fn stop(mut self) {
+        self.hub.drain();
+        let mut population = self.hub.population();
+        let _ = tokio::time::timeout(DRAIN, population.wait_for(|count| *count == 0)).await;
+        self.tasks.shutdown().await;
+        info!("ended");
+    }
+}
+
+/// A Unix socket in the file system, removed when dropped.
+struct SocketFile(PathBuf);
+
+impl SocketFile {
+    fn bind(directory: &Directory, session: &SessionId) -> anyhow::Result<(Self, UnixListener)> {
+        let path = directory.socket(session);
+        let bind = || UnixListener::bind(&path);
+        let listener = bind()
+            .or_else(|error| match error.kind() {
+                // Left behind by a dead daemon, or else publishing will find a living one.
+                io::ErrorKind::AddrInUse
+                    if std::os::unix::net::UnixStream::connect(&path).is_err() =>
+                {
+                    std::fs::remove_file(&path)?;
+                    bind()
+                }
+                _ => Err(error),
+            })
+            .with_context(|| format!("cannot listen on {}", path.display()))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        Ok((Self(path), listener))
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+async fn listen_tcp(port: u16) -> anyhow::Result<(TcpListener, String)> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!(
+            "cannot listen on port {port}: choose another --port, or leave it out to get a free one"
+        )
+    })?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, format!("ws://127.0.0.1:{port}/")))
+}
+
+fn publish(
+    directory: &Directory,
+    session: &SessionId,
+    addr: &str,
+    socket: Option<&(SocketFile, UnixListener)>,
+    [token, host_token]: [&Secret; 2],
+    facts: RunFacts,
+) -> anyhow::Result<Published> {
+    let pid = std::process::id();
+    let process_start = connection_file::process_start(pid).unwrap_or_default();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let client = ConnectionFile {
+        schema: SCHEMA,
+        session: session.clone(),
+        pid,
+        process_start,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        addr: addr.to_owned(),
+        unix: socket.map(|(file, _)| file.0.to_string_lossy().into_owned()),
+        token: token.clone(),
+        directory: std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned(),
+        program: facts.program,
+        wants_editor: facts.wants_editor,
+        started_at: now.as_millis() as u64,
+    };
+    let host = HostFile {
+        schema: SCHEMA,
+        session: session.clone(),
+        pid,
+        process_start,
+        host_token: host_token.clone(),
+    };
+    Ok(directory.publish(&client, &host)?)
+}
+
+/// As many as asked for, but never so many that the last descriptors are gone.
+fn connection_limit(wanted: usize) -> usize {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    let raised = setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_or(soft, |()| hard);
+    let room = usize::try_from(raised.saturating_sub(RESERVED_DESCRIPTORS)).unwrap_or(usize::MAX);
+    wanted.min(room.max(1))
+}
+
+/// From the system's own source; there is no weaker fallback.
+fn random_secret() -> anyhow::Result<Secret> {
+    let mut bits = [0; 32];
+    SysRng.try_fill_bytes(&mut bits).context("the system gives no random numbers")?;
+    Ok(Secret::from_random(bits))
+}
+
+fn random_session() -> anyhow::Result<SessionId> {
+    let text = random_secret()?.expose()[..16].to_owned();
+    Ok(text.try_into()?)
+}
+
+fn report(ended: io::Result<()>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a listener failed");
+    }
+}

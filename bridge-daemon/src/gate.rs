@@ -1,0 +1,291 @@
+//! The gate: who may come in, decided from the request head alone.
+//!
+//! Every connection passes here before anything else of it is looked at, WebSocket or plain HTTP.
+//! A web page fails by its `Origin`, a rebound name by its `Host`, a stranger by the token. The
+//! token is compared in constant time, with both secrets, on every path. Pure: bytes in, verdict out.
+
+use std::borrow::Cow;
+
+use bridge_protocol::{Dialect, SUBPROTOCOL, Secret, SessionId};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::broker::Role;
+
+/// Longest request head. Longer: 431.
+pub const HEAD_BYTES: usize = 8 * 1024;
+/// Most headers in a request. More: 431.
+const HEADERS: usize = 64;
+
+/// Headers that decide something: two of one could be read differently by two parties.
+const DECISIVE: [&str; 7] = [
+    "host",
+    "origin",
+    "authorization",
+    "upgrade",
+    "connection",
+    "sec-websocket-key",
+    "sec-websocket-version",
+];
+
+/// What the gate compares with.
+#[derive(Debug)]
+pub struct Gate {
+    /// For scripts, agents and the command line.
+    pub client: Secret,
+    /// For windows and other hosts.
+    pub host: Secret,
+    /// The one session that this daemon serves.
+    pub session: SessionId,
+    /// Origins that may connect; none by default.
+    pub allowed_origins: Vec<String>,
+    /// Whether the token may come in the query, as the original client sends it.
+    pub query_token: bool,
+}
+
+/// How the connection reached us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Loopback, on this port.
+    Tcp {
+        /// Our port.
+        port: u16,
+    },
+    /// A Unix socket; the peer's user has been checked to be ours.
+    Unix,
+}
+
+/// What a connection that came through may do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Speak WebSocket.
+    WebSocket {
+        /// By its token.
+        role: Role,
+        /// Clients of the original project show their token in the query.
+        dialect: Dialect,
+        /// The head of the answer.
+        answer: String,
+    },
+    /// Make one plain request.
+    Http,
+}
+
+/// Why a connection was turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status.
+    pub status: u16,
+    /// One sentence: cause and remedy. Never says what the right value would have been.
+    pub message: Cow<'static, str>,
+}
+
+impl Refusal {
+    /// A refusal with this status.
+    pub fn new(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    /// The whole answer.
+    pub fn to_http(&self) -> String {
+        let reason = match self.status {
+            400 => "Bad Request",
+            401 => "Unauthorized",
+            403 => "Forbidden",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            408 => "Request Timeout",
+            426 => "Upgrade Required",
+            431 => "Request Header Fields Too Large",
+            _ => "Service Unavailable",
+        };
+        let extra = match self.status {
+            401 => "WWW-Authenticate: Bearer\r\n",
+            426 => "Sec-WebSocket-Version: 13\r\n",
+            _ => "",
+        };
+        let body = serde_json::json!({ "error": self.message }).to_string();
+        format!(
+            "HTTP/1.1 {} {reason}\r\n{extra}Content-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.status,
+            body.len()
+        )
+    }
+}
+
+/// A request head, complete and well-formed.
+#[derive(Debug)]
+pub struct Head<'a> {
+    method: &'a str,
+    path: &'a str,
+    query: &'a str,
+    headers: Vec<(&'a str, &'a str)>,
+    /// How many bytes it took.
+    pub length: usize,
+}
+
+impl<'a> Head<'a> {
+    /// Reads a head. `None` when there is more to come.
+    pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, Refusal> {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        let length = match request.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) if length <= HEAD_BYTES => length,
+            Ok(httparse::Status::Partial) if bytes.len() < HEAD_BYTES => return Ok(None),
+            Ok(_) | Err(httparse::Error::TooManyHeaders) => {
+                return Err(Refusal::new(431, "the request head is too large"));
+            }
+            Err(_) => return Err(Refusal::new(400, "not an HTTP request")),
+        };
+        let target = request.path.unwrap_or_default();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let text = |value| std::str::from_utf8(value).map(str::trim);
+        let headers: Vec<_> = request
+            .headers
+            .iter()
+            .map(|header| Ok((header.name, text(header.value)?)))
+            .collect::<Result<_, std::str::Utf8Error>>()
+            .map_err(|_| Refusal::new(400, "a header is not UTF-8"))?;
+        let head =
+            Self { method: request.method.unwrap_or_default(), path, query, headers, length };
+        match DECISIVE.iter().find(|name| head.all(name).count() > 1) {
+            Some(name) => Err(Refusal::new(400, format!("header {name} is given twice"))),
+            None => Ok(Some(head)),
+        }
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let fits = move |header: &&(&str, &str)| header.0.eq_ignore_ascii_case(name);
+        self.headers.iter().filter(fits).map(|(_, value)| *value)
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    fn first_of(&self, names: &[&str]) -> Option<&'a str> {
+        names.iter().find_map(|name| self.get(name))
+    }
+
+    fn from_query(&self, name: &str) -> Option<Cow<'a, str>> {
+        let mut pairs = form_urlencoded::parse(self.query.as_bytes());
+        pairs.find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    fn bearer(&self) -> Option<&'a str> {
+        let (scheme, token) = self.get("authorization")?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    }
+
+    fn wants_websocket(&self) -> bool {
+        self.get("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
+    }
+}
+
+impl Gate {
+    /// Lets a connection in, or says why not.
+    pub fn admit(&self, head: &Head<'_>, transport: Transport) -> Result<Admission, Refusal> {
+        self.check_origin(head)?;
+        check_host(head, transport)?;
+        let upgrade = head.wants_websocket();
+        if head.path == "/healthz" && !upgrade {
+            return Ok(Admission::Http);
+        }
+        let (role, dialect) = self.authenticate(head, upgrade)?;
+        if upgrade {
+            let answer = upgrade_answer(head)?;
+            return Ok(Admission::WebSocket { role, dialect, answer });
+        }
+        match (head.method, head.path) {
+            ("GET", "/status" | "/metrics") | ("POST", "/submit") => Ok(Admission::Http),
+            (_, "/status" | "/metrics" | "/submit") => Err(Refusal::new(405, "wrong method")),
+            _ => Err(Refusal::new(404, "no such path: connect a WebSocket to /")),
+        }
+    }
+
+    fn check_origin(&self, head: &Head<'_>) -> Result<(), Refusal> {
+        match head.get("origin") {
+            Some(origin) if !self.allowed_origins.iter().any(|allowed| allowed == origin) => {
+                let reason = "web pages may not connect: send no Origin header, or start the \
+                              daemon with --allow-origin";
+                Err(Refusal::new(403, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn authenticate(&self, head: &Head<'_>, upgrade: bool) -> Result<(Role, Dialect), Refusal> {
+        let headers = ["x-evolve-run-bridge-token", "x-evolve-token"];
+        let by_header = head.bearer().or_else(|| head.first_of(&headers));
+        let by_query = (upgrade && self.query_token).then(|| head.from_query("token")).flatten();
+        let sessions = ["x-run-bridge-session", "x-evolve-run-bridge-session", "x-evolve-session"];
+        let session =
+            head.first_of(&sessions).map(Cow::Borrowed).or_else(|| head.from_query("session"));
+        // All three comparisons are always made.
+        let is_host = self.host.matches(by_header);
+        let is_client = self.client.matches(by_header);
+        let is_query_client = self.client.matches(by_query.as_deref());
+        let session_fits = match session {
+            Some(session) => session == self.session.as_str(),
+            // The original client always names its session.
+            None => by_header.is_some(),
+        };
+        let admitted = match (is_host, is_client, is_query_client && by_header.is_none()) {
+            (true, ..) => Some((Role::Host, Dialect::JsonRpc)),
+            (_, true, _) => Some((Role::Client, Dialect::JsonRpc)),
+            (_, _, true) => Some((Role::Client, Dialect::Bridge)),
+            _ => None,
+        };
+        admitted.filter(|_| session_fits).ok_or_else(|| {
+            let reason = "wrong token or session: use RUN_BRIDGE_TOKEN and RUN_BRIDGE_SESSION of \
+                          the run that this daemon serves";
+            Refusal::new(401, reason)
+        })
+    }
+}
+
+/// Exactly our own name: anything else is somebody else's name that was made to point here.
+fn check_host(head: &Head<'_>, transport: Transport) -> Result<(), Refusal> {
+    let Transport::Tcp { port } = transport else { return Ok(()) };
+    let host = head.get("host").ok_or_else(|| Refusal::new(400, "header host is missing"))?;
+    let ours = ["127.0.0.1", "localhost", "[::1]"];
+    let name = host.strip_suffix(&format!(":{port}"));
+    match name.is_some_and(|name| ours.iter().any(|own| own.eq_ignore_ascii_case(name))) {
+        true => Ok(()),
+        false => Err(Refusal::new(403, "Host must be the loopback address and port of the daemon")),
+    }
+}
+
+/// Header names are spelt as RFC 6455 spells them: the original client compares them as bytes.
+fn upgrade_answer(head: &Head<'_>) -> Result<String, Refusal> {
+    if head.path != "/" {
+        return Err(Refusal::new(404, "no such path: connect to /"));
+    }
+    if head.method != "GET" {
+        return Err(Refusal::new(405, "a WebSocket begins with GET"));
+    }
+    let lists_upgrade =
+        |value: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"));
+    if !head.get("connection").is_some_and(lists_upgrade) {
+        return Err(Refusal::new(400, "header connection must list upgrade"));
+    }
+    if head.get("sec-websocket-version") != Some("13") {
+        return Err(Refusal::new(426, "only WebSocket version 13 is spoken here"));
+    }
+    let key = head.get("sec-websocket-key").filter(|key| key.len() == 24);
+    let key =
+        key.ok_or_else(|| Refusal::new(400, "header sec-websocket-key is missing or malformed"))?;
+    let offers = head.all("sec-websocket-protocol").flat_map(|value| value.split(','));
+    let chosen = match offers.map(str::trim).any(|offer| offer == SUBPROTOCOL) {
+        true => format!("Sec-WebSocket-Protocol: {SUBPROTOCOL}\r\n"),
+        false => String::new(),
+    };
+    let accept = derive_accept_key(key.as_bytes());
+    Ok(format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n{chosen}\r\n"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

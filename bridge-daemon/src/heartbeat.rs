@@ -1,0 +1,90 @@
+//! Is the other end still there? Pure: told of ticks and signs of life, says what to do.
+
+use std::time::{Duration, Instant};
+
+/// How often a ping is sent.
+pub const INTERVAL: Duration = Duration::from_secs(20);
+/// Pings in a row that may stay unanswered. With this many the connection is given up.
+const MISSED: u32 = 2;
+
+/// What to do on a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// Send an empty ping.
+    Ping,
+    /// Give the connection up.
+    Dead,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub struct Heartbeat {
+    unanswered: u32,
+    last_tick: Instant,
+}
+
+impl Heartbeat {
+    /// A connection that has just shown life.
+    pub fn new(now: Instant) -> Self {
+        Self { unanswered: 0, last_tick: now }
+    }
+
+    /// Anything was received.
+    pub fn alive(&mut self) {
+        self.unanswered = 0;
+    }
+
+    /// One [`INTERVAL`] is over. If the timer itself is late by half, the machine slept: nobody
+    /// could answer, so nobody is blamed.
+    pub fn tick(&mut self, now: Instant) -> Beat {
+        let slept = now - self.last_tick > INTERVAL * 3 / 2;
+        self.last_tick = now;
+        if slept {
+            self.unanswered = 0;
+        }
+        if self.unanswered >= MISSED {
+            return Beat::Dead;
+        }
+        self.unanswered += 1;
+        Beat::Ping
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(late: Duration, alive_at: Option<usize>) -> Vec<Beat> {
+        let mut now = Instant::now();
+        let mut heartbeat = Heartbeat::new(now);
+        (0..4)
+            .map(|n| {
+                now += INTERVAL + if n == 2 { late } else { Duration::ZERO };
+                if alive_at == Some(n) {
+                    heartbeat.alive();
+                }
+                heartbeat.tick(now)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn two_missed_pongs_are_the_end() {
+        assert_eq!(ticks(Duration::ZERO, None)[..3], [Beat::Ping, Beat::Ping, Beat::Dead]);
+    }
+
+    #[test]
+    fn a_sign_of_life_starts_anew() {
+        assert_eq!(ticks(Duration::ZERO, Some(2)), [Beat::Ping; 4]);
+    }
+
+    #[test]
+    fn sleep_is_nobodys_fault() {
+        assert_eq!(ticks(Duration::from_secs(3600), None), [Beat::Ping; 4]);
+        assert_eq!(
+            ticks(Duration::from_secs(9), None)[2],
+            Beat::Dead,
+            "a little late is not sleep"
+        );
+    }
+}

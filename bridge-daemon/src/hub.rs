@@ -1,0 +1,219 @@
+//! The broker's link to the world: feeds it events, carries out its effects, keeps its clock.
+//!
+//! Connections call [`Hub::deliver`] directly from their own tasks; there is no queue in front of
+//! the broker. What it wants sent is put into the [`Outbox`] of the connection, which the
+//! connection's writer empties. The broker has bounded what may be queued, so the outbox need not.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use bridge_protocol::methods::StatusResult;
+use bridge_protocol::{Dialect, SessionId};
+use jsonrpsee::Methods;
+use tokio::sync::{Notify, watch};
+
+use crate::broker::{Broker, CloseReason, Effect, Event, HostWait, Limits, PeerId, Role};
+use crate::metrics::Metrics;
+use crate::outbox::Outbox;
+use crate::own_methods;
+
+/// Shared by everything that runs in the daemon.
+pub struct Hub {
+    state: Mutex<State>,
+    methods: Methods,
+    metrics: Metrics,
+    started: Instant,
+    next_peer: AtomicU64,
+    /// The broker's next deadline has come closer.
+    earlier: Notify,
+    /// Turns true when the daemon shall end.
+    ending: watch::Sender<bool>,
+    /// Counts connections, for those who wait for the last one to go.
+    population: watch::Sender<usize>,
+}
+
+struct State {
+    broker: Broker,
+    outboxes: HashMap<PeerId, Arc<Outbox>>,
+    /// When the timer will look next.
+    armed: Option<Instant>,
+}
+
+impl Hub {
+    /// A hub without connections.
+    pub fn new(session: SessionId, limits: Limits, host_wait: HostWait) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                broker: Broker::new(session, limits, host_wait),
+                outboxes: HashMap::new(),
+                armed: None,
+            }),
+            methods: own_methods::table(),
+            metrics: Metrics::default(),
+            started: Instant::now(),
+            next_peer: AtomicU64::new(1),
+            earlier: Notify::new(),
+            ending: watch::Sender::new(false),
+            population: watch::Sender::new(0),
+        })
+    }
+
+    /// Adds a connection that passed the gate.
+    pub fn connect(&self, role: Role, dialect: Dialect) -> (PeerId, Arc<Outbox>) {
+        let peer = PeerId(self.next_peer.fetch_add(1, Ordering::Relaxed));
+        let outbox = Arc::new(Outbox::default());
+        let mut state = self.lock();
+        state.outboxes.insert(peer, Arc::clone(&outbox));
+        state.broker.handle(Event::Connected { peer, role, dialect }, Instant::now());
+        (peer, outbox)
+    }
+
+    /// Removes a connection that has ended.
+    pub fn disconnect(self: &Arc<Self>, peer: PeerId) {
+        self.lock().outboxes.remove(&peer);
+        self.deliver(Event::Closed { peer });
+    }
+
+    /// Tells the broker what happened and does what it says.
+    pub fn deliver(self: &Arc<Self>, event: Event<'_>) {
+        let mut state = self.lock();
+        let effects = state.broker.handle(event, Instant::now());
+        self.carry_out(state, effects);
+    }
+
+    /// Lets a method of the daemon ask or change the broker.
+    pub fn with_broker<T>(self: &Arc<Self>, act: impl FnOnce(&mut Broker, Instant) -> T) -> T {
+        let mut state = self.lock();
+        let answer = act(&mut state.broker, Instant::now());
+        let effects = state.broker.take_effects();
+        self.carry_out(state, effects);
+        answer
+    }
+
+    fn carry_out(self: &Arc<Self>, state: MutexGuard<'_, State>, effects: Vec<Effect>) {
+        let mut calls = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Send { peer, text } => state.with_outbox(peer, |outbox| outbox.push(text)),
+                Effect::Close { peer, reason } => state.with_outbox(peer, |outbox| match reason {
+                    CloseReason::SlowConsumer => outbox.close_now(reason),
+                    CloseReason::Violations | CloseReason::Replaced | CloseReason::Ending => {
+                        outbox.close(reason);
+                    }
+                }),
+                Effect::Read { peer, enabled } => {
+                    state.with_outbox(peer, |outbox| outbox.set_reading(enabled));
+                }
+                Effect::Call { call, role, method, params } => {
+                    calls.push((call, role, method, params));
+                }
+                Effect::Finished(record) => {
+                    self.metrics.count(&record);
+                    own_methods::log(&record);
+                }
+            }
+        }
+        let next = state.broker.next_deadline();
+        if next.is_some_and(|next| state.armed.is_none_or(|armed| next < armed)) {
+            self.earlier.notify_one();
+        }
+        drop(state);
+        for (call, role, method, params) in calls {
+            let outcome =
+                own_methods::call(self, &self.methods, call.peer, role, &method, params.as_deref());
+            self.deliver(Event::Called { call, outcome });
+        }
+    }
+
+    /// Wakes the broker when a deadline passes. Ends never.
+    pub async fn keep_time(self: Arc<Self>) {
+        loop {
+            let next = {
+                let mut state = self.lock();
+                state.armed = state.broker.next_deadline();
+                state.armed
+            };
+            match next {
+                Some(next) => tokio::select! {
+                    () = tokio::time::sleep_until(next.into()) => self.deliver(Event::Tick),
+                    () = self.earlier.notified() => {}
+                },
+                None => self.earlier.notified().await,
+            }
+        }
+    }
+
+    /// Fails what is in flight and closes every connection once its queue is empty.
+    pub fn drain(self: &Arc<Self>) {
+        self.deliver(Event::Drain);
+    }
+
+    /// Asks the daemon to end.
+    pub fn end(&self) {
+        self.ending.send_replace(true);
+    }
+
+    /// Returns when the daemon shall end.
+    pub async fn ended(&self) {
+        let mut ending = self.ending.subscribe();
+        // The sender lives as long as we do, so this can only return on the change.
+        let _ = ending.wait_for(|ending| *ending).await;
+    }
+
+    /// Counts a connection until the guard is dropped, goodbye included.
+    pub fn attend(self: &Arc<Self>) -> impl Drop + use<> {
+        struct Attendance(Arc<Hub>);
+        impl Drop for Attendance {
+            fn drop(&mut self) {
+                self.0.population.send_modify(|count| *count -= 1);
+            }
+        }
+        self.population.send_modify(|count| *count += 1);
+        Attendance(Arc::clone(self))
+    }
+
+    /// A view of how many connections there are.
+    pub fn population(&self) -> watch::Receiver<usize> {
+        self.population.subscribe()
+    }
+
+    /// Figures of the daemon.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// What `bridge/status` says.
+    pub fn status(&self) -> StatusResult {
+        let state = self.lock();
+        let broker = &state.broker;
+        let mut counters: std::collections::BTreeMap<_, _> =
+            broker.counters().named().into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+        counters.insert("refusedConnections".to_owned(), self.metrics.refused_connections());
+        StatusResult {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            session: broker.session().clone(),
+            pid: std::process::id(),
+            uptime: self.started.elapsed().as_secs_f64(),
+            clients: broker.clients(),
+            runtimes: broker.runtimes(),
+            in_flight: broker.in_flight(),
+            queued_bytes: broker.queued_bytes(),
+            operations: broker.operations(),
+            counters,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl State {
+    fn with_outbox(&self, peer: PeerId, act: impl FnOnce(&Outbox)) {
+        if let Some(outbox) = self.outboxes.get(&peer) {
+            act(outbox);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Logs: our own events only, to stderr or a file. Requests appear by method and outcome; their
+//! content and the tokens never do.
+
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal};
+use std::os::unix::fs::OpenOptionsExt;
+
+use anyhow::Context;
+use tracing::level_filters::LevelFilter;
+use tracing_appender::non_blocking;
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+use crate::config::{BridgeArgs, LogFormat, LogLevel};
+
+/// Starts logging as the flags say, until the guard is dropped. Lines are written by a thread of
+/// their own: whoever does not read our stderr loses lines, and does not stop the bridge.
+pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard> {
+    let level = match args.log.unwrap_or(default) {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let (writer, colours) = match &args.log_file {
+        Some(path) => {
+            let mut options = OpenOptions::new();
+            let file = options.append(true).create(true).mode(0o600).open(path);
+            let file = file.with_context(|| {
+                format!("cannot write the log to {}: choose another --log-file", path.display())
+            })?;
+            (non_blocking(file), false)
+        }
+        None => (non_blocking(io::stderr()), io::stderr().is_terminal()),
+    };
+    let (writer, guard) = writer;
+    let layer = fmt::layer().with_writer(writer).with_ansi(colours).with_target(false);
+    let layer = match args.log_format {
+        LogFormat::Human => layer.boxed(),
+        LogFormat::Json => layer.json().boxed(),
+    };
+    // Libraries may log what they carry.
+    let ours = Targets::new().with_target("bridge_daemon", level);
+    tracing_subscriber::registry().with(layer.with_filter(ours)).init();
+    Ok(guard)
+}

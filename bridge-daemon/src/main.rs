@@ -1,0 +1,41 @@
+//! The program `bridge-daemon`: parse, log, run; errors become exit codes.
+
+use std::process::ExitCode;
+
+use bridge_daemon::config::{Cli, Command, LogLevel};
+use bridge_daemon::{logging, run, serve};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    keep_memory_private();
+    started(cli).unwrap_or_else(|error| {
+        eprintln!("bridge-daemon: {error:#}");
+        ExitCode::from(run::CANNOT_START)
+    })
+}
+
+fn started(cli: Cli) -> anyhow::Result<ExitCode> {
+    // One thread: the broker is a value behind a lock, and on a busy machine one thread is faster.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = match cli.command {
+        Command::Run(args) => {
+            let _log = logging::start(&args.bridge, LogLevel::Error)?;
+            runtime.block_on(run::run(args))
+        }
+        Command::Serve(args) => {
+            let _log = logging::start(&args.bridge, LogLevel::Info)?;
+            runtime.block_on(serve::serve(args))
+        }
+    };
+    // A write to a stuck terminal may still be under way; it shall not keep us.
+    runtime.shutdown_background();
+    code
+}
+
+/// Our memory holds the tokens: no core dumps, no reading by other processes. Not inherited by the
+/// program that we run.
+fn keep_memory_private() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_dumpable(false);
+}

@@ -1,0 +1,114 @@
+//! Figures for `GET /metrics`, in the text format of Prometheus.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bridge_protocol::Method;
+use bridge_protocol::methods::{RequestRecord, StatusResult};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// Counts what the broker reports; the rest is read from [`StatusResult`] when asked for.
+#[derive(Debug)]
+pub struct Metrics {
+    requests: Family<RequestLabels, Counter>,
+    wait: Histogram,
+    host: Histogram,
+    refused: AtomicU64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: MethodLabel,
+    outcome: String,
+}
+
+/// A method of the catalogue, or `other`: names that clients choose must not become labels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct MethodLabel(Option<Method>);
+
+impl EncodeLabelValue for MethodLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.0.map_or("other", Method::name).encode(encoder)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        // From 0.1 ms to about 100 s.
+        let histogram = || Histogram::new(exponential_buckets(0.0001, 4.0, 11));
+        Self {
+            requests: Family::default(),
+            wait: histogram(),
+            host: histogram(),
+            refused: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Metrics {
+    /// Counts a request that has ended.
+    pub fn count(&self, record: &RequestRecord) {
+        let outcome = match record.outcome.starts_with("error ") {
+            true => "host error".to_owned(),
+            false => record.outcome.clone(),
+        };
+        let method = MethodLabel(Method::from_name(&record.method));
+        self.requests.get_or_create(&RequestLabels { method, outcome }).inc();
+        self.wait.observe(record.wait_ms / 1000.0);
+        self.host.observe(record.host_ms / 1000.0);
+    }
+
+    /// Counts a connection that was turned away.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many were turned away.
+    pub fn refused_connections(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// All figures as text.
+    pub fn render(&self, status: &StatusResult) -> String {
+        let mut registry = Registry::with_prefix("run_bridge");
+        registry.register("requests", "Requests that ended", self.requests.clone());
+        let seconds = |registry: &mut Registry, name: &str, help: &str, metric: &Histogram| {
+            registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+        };
+        seconds(&mut registry, "wait", "Time that requests waited for a host", &self.wait);
+        seconds(&mut registry, "host", "Time that hosts took", &self.host);
+        for (name, help, value) in [
+            ("clients", "Connected clients", status.clients as i64),
+            ("runtimes", "Registered hosts", status.runtimes.len() as i64),
+            ("in_flight", "Requests that are not answered yet", status.in_flight as i64),
+            ("queued_bytes", "Bytes that wait to be sent", status.queued_bytes as i64),
+            ("operations", "Operations that wait for their submit", status.operations as i64),
+        ] {
+            registry.register(name, help, ConstGauge::new(value));
+        }
+        for (name, value) in &status.counters {
+            let help = format!("Counter {name} of bridge/status");
+            registry.register(snake_case(name), help, ConstCounter::new(*value));
+        }
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("writing to a String cannot fail");
+        text
+    }
+}
+
+/// `lateAnswers` becomes `counter_late_answers`, so that it cannot meet one of the names above.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::from("counter_");
+    for char in name.chars() {
+        if char.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(char.to_ascii_lowercase());
+    }
+    snake
+}

@@ -1,0 +1,113 @@
+//! `bridge-daemon serve`: a bridge for the program that started us.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nix::sys::stat::{FileStat, SFlag, fstat};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tracing::info;
+
+use crate::config::ServeArgs;
+use crate::daemon::{Daemon, RunFacts};
+
+/// Serves until stdin closes, a signal comes, a host asks, or nobody has been here for long.
+pub async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let wait = args.bridge.host_wait(false);
+    let daemon = Daemon::start(&args.bridge, wait, RunFacts::default()).await?;
+    announce(&daemon)?;
+    let idle = wait_until_idle(&daemon, args.idle_timeout);
+    tokio::select! {
+        () = parent_gone() => info!("the starting program is gone"),
+        () = daemon.hub.ended() => info!("a host asked to end"),
+        () = idle => info!("nobody has been connected for long"),
+        _ = terminate.recv() => info!("SIGTERM"),
+        _ = interrupt.recv() => info!("SIGINT"),
+        _ = hang_up.recv() => info!("SIGHUP"),
+    }
+    daemon.stop().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line on stdout. It holds the secrets only if nobody but the reader of a pipe can see them:
+/// a terminal or a file would keep them.
+fn announce(daemon: &Daemon) -> io::Result<()> {
+    let mut line = json!({
+        "addr": daemon.addr,
+        "session": daemon.session,
+        "pid": std::process::id(),
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    if is_pipe_or_socket(&io::stdout()) {
+        line["token"] = json!(daemon.token);
+        line["hostToken"] = json!(daemon.host_token);
+        line["env"] = daemon.variables().into_iter().collect();
+    }
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
+/// Returns when stdin closes, or its other end's process dies. A stdin that cannot tell of anybody's
+/// end (a file, the null device) is not watched: such a daemon ends by signal or when idle.
+async fn parent_gone() {
+    let stdin = io::stdin();
+    let piped = is_pipe_or_socket(&stdin);
+    if !piped && !stdin.is_terminal() {
+        return std::future::pending().await;
+    }
+    let (closed, stdin_closed) = oneshot::channel::<()>();
+    // A thread of its own: reads of stdin cannot be cancelled, and must not delay our end.
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        drop(closed);
+    });
+    tokio::select! {
+        _ = stdin_closed => {}
+        // Some other child of a dead parent may hold the pipe open.
+        () = parent_died(), if piped => {}
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn parent_died() {
+    use rustix::process::{PidfdFlags, getppid, pidfd_open};
+    let pidfd = getppid().and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+    match pidfd.and_then(|pidfd| crate::readiness::watch(pidfd).ok()) {
+        Some(pidfd) => _ = pidfd.readable().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Without pidfds the parent's id is looked at now and then. It is compared with the one we
+/// started under: whoever adopts us need not be process 1.
+#[cfg(not(target_os = "linux"))]
+async fn parent_died() {
+    let parent = nix::unistd::getppid();
+    while nix::unistd::getppid() == parent {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn wait_until_idle(daemon: &Daemon, limit: Option<Duration>) {
+    let Some(limit) = limit else { return std::future::pending().await };
+    let mut population = daemon.hub.population();
+    loop {
+        let _ = population.wait_for(|count| *count == 0).await;
+        let somebody = population.wait_for(|count| *count > 0);
+        if tokio::time::timeout(limit, somebody).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn is_pipe_or_socket(stream: &impl AsFd) -> bool {
+    let kind = |stat: FileStat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+    fstat(stream).is_ok_and(|stat| matches!(kind(stat), SFlag::S_IFIFO | SFlag::S_IFSOCK))
+}

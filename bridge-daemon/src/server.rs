@@ -1,0 +1,252 @@
+//! The listeners: accept, let the gate decide, hand over.
+//!
+//! Strangers cost little. A connection that has not passed the gate has 2 s and 8 KiB; there are at
+//! most [`HALF_OPEN`] of them, and a new one pushes the oldest out, so that they cannot lock others
+//! out. Wrong tokens are answered late. When the system has no more file descriptors, accepting
+//! pauses instead of spinning.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::{debug, warn};
+
+use crate::broker::Role;
+use crate::gate::{Admission, Gate, HEAD_BYTES, Head, Refusal, Transport};
+use crate::hub::Hub;
+use crate::{connection, http};
+use bridge_protocol::Dialect;
+
+/// Connections that have not passed the gate. One more: the oldest is dropped.
+const HALF_OPEN: usize = 64;
+/// How long a connection may take to send its request head. Longer: 408.
+const HEAD_TIME: Duration = Duration::from_secs(2);
+/// How long the answer to a wrong token is held back.
+const PENALTY: Duration = Duration::from_millis(100);
+/// Wrong tokens that are held back at once; further ones are answered without delay, so that
+/// guessing cannot tie up descriptors.
+const PENALTIES: usize = 64;
+/// Pause after the system refused to accept, for lack of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the listeners share.
+pub struct Server {
+    hub: Arc<Hub>,
+    gate: Gate,
+    /// Connections that have passed the gate, at most. One more: 503.
+    connections: usize,
+    open: AtomicUsize,
+    penalties: AtomicUsize,
+    half_open: Mutex<HalfOpen>,
+}
+
+#[derive(Default)]
+struct HalfOpen {
+    next: u64,
+    tasks: BTreeMap<u64, AbortHandle>,
+}
+
+impl Server {
+    /// A server in front of this hub.
+    pub fn new(hub: Arc<Hub>, gate: Gate, connections: usize) -> Arc<Self> {
+        Arc::new(Self {
+            hub,
+            gate,
+            connections,
+            open: AtomicUsize::new(0),
+            penalties: AtomicUsize::new(0),
+            half_open: Mutex::default(),
+        })
+    }
+
+    /// Accepts on loopback until dropped.
+    pub async fn serve_tcp(self: Arc<Self>, listener: TcpListener) -> io::Result<()> {
+        let port = listener.local_addr()?.port();
+        let accept = || async {
+            let (socket, _) = listener.accept().await?;
+            socket.set_nodelay(true)?;
+            Ok(socket)
+        };
+        self.accept_all(accept, Transport::Tcp { port }).await
+    }
+
+    /// Accepts on a Unix socket until dropped. Only the user that runs the daemon comes in.
+    pub async fn serve_unix(self: Arc<Self>, listener: UnixListener) -> io::Result<()> {
+        let own = nix::unistd::geteuid().as_raw();
+        let accept = || async {
+            let (socket, _) = listener.accept().await?;
+            let theirs = socket.peer_cred()?.uid();
+            match theirs == own || theirs == 0 {
+                true => Ok(socket),
+                false => Err(io::Error::other(format!("user {theirs} is not the owner"))),
+            }
+        };
+        self.accept_all(accept, Transport::Unix).await
+    }
+
+    async fn accept_all<S, F>(
+        self: Arc<Self>,
+        accept: impl Fn() -> F,
+        transport: Transport,
+    ) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        F: Future<Output = io::Result<S>>,
+    {
+        // Dropped with this future: every connection ends with its listener.
+        let mut tasks = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept() => accepted,
+                Some(_) = tasks.join_next() => continue,
+            };
+            match accepted {
+                Ok(socket) => {
+                    let ticket = self.lock_half_open().ticket();
+                    let task = tasks.spawn(Arc::clone(&self).welcome(socket, transport, ticket));
+                    self.lock_half_open().enter(ticket, task);
+                }
+                Err(error) if is_exhaustion(&error) => {
+                    warn!(%error, "cannot accept connections for now");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+                Err(error) => debug!(%error, "a connection failed before it began"),
+            }
+        }
+    }
+
+    /// One connection, from its first byte to its last.
+    async fn welcome<S>(self: Arc<Self>, mut socket: S, transport: Transport, ticket: u64)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let read = tokio::time::timeout(HEAD_TIME, read_head(&mut socket));
+        let verdict = match read.await {
+            Ok(Ok(bytes)) => self.judge(&bytes, transport).map(|admission| (admission, bytes)),
+            Ok(Err(Some(refusal))) => Err(refusal),
+            Ok(Err(None)) => return self.lock_half_open().leave(ticket),
+            Err(_) => Err(Refusal::new(408, "the request head did not arrive within 2 s")),
+        };
+        self.lock_half_open().leave(ticket);
+        match verdict {
+            Ok((Admission::Http, bytes)) => http::serve(Arc::clone(&self.hub), socket, bytes).await,
+            Ok((Admission::WebSocket { role, dialect, answer }, bytes)) => {
+                self.upgrade(socket, role, dialect, &answer, bytes).await;
+            }
+            Err(refusal) => self.refuse(socket, &refusal).await,
+        }
+    }
+
+    fn judge(&self, bytes: &[u8], transport: Transport) -> Result<Admission, Refusal> {
+        let head = Head::parse(bytes)?.ok_or_else(|| Refusal::new(400, "incomplete head"))?;
+        self.gate.admit(&head, transport)
+    }
+
+    async fn upgrade<S>(
+        &self,
+        mut socket: S,
+        role: Role,
+        dialect: Dialect,
+        answer: &str,
+        bytes: Vec<u8>,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            let reason = format!("all {} connections are in use: close some", self.connections);
+            return self.refuse(socket, &Refusal::new(503, reason)).await;
+        }
+        let _slot = Slot(&self.open);
+        let length = Head::parse(&bytes).ok().flatten().map_or(bytes.len(), |head| head.length);
+        // Alone in its segment: the original client throws away what comes with it.
+        if socket.write_all(answer.as_bytes()).await.is_ok() && socket.flush().await.is_ok() {
+            let rest = bytes[length..].to_vec();
+            drop(bytes);
+            connection::serve(Arc::clone(&self.hub), socket, rest, role, dialect).await;
+        }
+    }
+
+    async fn refuse<S>(&self, mut socket: S, refusal: &Refusal)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.hub.metrics().refuse();
+        debug!(status = refusal.status, reason = %refusal.message, "refused");
+        if refusal.status == 401 && self.penalties.fetch_add(1, Ordering::Relaxed) < PENALTIES {
+            let _held_back = Slot(&self.penalties);
+            tokio::time::sleep(PENALTY).await;
+        } else if refusal.status == 401 {
+            self.penalties.fetch_sub(1, Ordering::Relaxed);
+        }
+        let goodbye = async {
+            socket.write_all(refusal.to_http().as_bytes()).await?;
+            socket.shutdown().await?;
+            // Unread bytes would turn our close into a reset that swallows the answer.
+            let mut discarded = [0; 1024];
+            while socket.read(&mut discarded).await? > 0 {}
+            io::Result::Ok(())
+        };
+        let _ = tokio::time::timeout(HEAD_TIME, goodbye).await;
+    }
+
+    fn lock_half_open(&self) -> std::sync::MutexGuard<'_, HalfOpen> {
+        self.half_open.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl HalfOpen {
+    fn ticket(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn enter(&mut self, ticket: u64, task: AbortHandle) {
+        self.tasks.insert(ticket, task);
+        if self.tasks.len() > HALF_OPEN
+            && let Some((_, oldest)) = self.tasks.pop_first()
+        {
+            oldest.abort();
+        }
+    }
+
+    fn leave(&mut self, ticket: u64) {
+        self.tasks.remove(&ticket);
+    }
+}
+
+/// Gives a counted place back when dropped.
+struct Slot<'a>(&'a AtomicUsize);
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads until the head is complete. `Err(None)` if the other end left before.
+async fn read_head<S: AsyncRead + Unpin>(socket: &mut S) -> Result<Vec<u8>, Option<Refusal>> {
+    let mut bytes = Vec::with_capacity(1024);
+    loop {
+        if Head::parse(&bytes).map_err(Some)?.is_some() {
+            return Ok(bytes);
+        }
+        let mut rest = (&mut *socket).take((HEAD_BYTES - bytes.len()) as u64);
+        match rest.read_buf(&mut bytes).await {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return Err(None),
+        }
+    }
+}
+
+/// The system is out of something; trying again at once would only burn the processor.
+fn is_exhaustion(error: &io::Error) -> bool {
+    use nix::libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM))
+}

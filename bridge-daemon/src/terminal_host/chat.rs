@@ -1,0 +1,256 @@
+//! `vscode/chat` without an editor: a program answers, or the person does, or nobody.
+
+use std::process::Stdio;
+
+use bridge_protocol::methods::{ChatParams, ChatResult};
+use bridge_protocol::{ErrorKind, WireError};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+use super::console::{ask, is_attended, visible};
+use super::{Caller, TerminalHost};
+
+/// Longest output of a program.
+const OUTPUT_BYTES: usize = 8 << 20;
+/// How much of a failing program's stderr is told.
+const STDERR_BYTES: usize = 2048;
+
+/// Who answers chat.
+#[derive(Debug)]
+pub enum Answerer {
+    /// A shell command.
+    Program(String),
+    /// Whoever sits at the terminal.
+    Person,
+    /// There is neither.
+    Nobody,
+}
+
+impl Answerer {
+    /// The program if there is one, else the person if there is one.
+    pub fn choose(program: Option<String>) -> Self {
+        match program {
+            Some(program) => Self::Program(program),
+            None if is_attended() => Self::Person,
+            None => Self::Nobody,
+        }
+    }
+}
+
+impl TerminalHost {
+    pub(super) async fn chat(
+        &self,
+        params: ChatParams,
+        caller: &Caller,
+    ) -> Result<ChatResult, WireError> {
+        let response = match &self.answerer {
+            Answerer::Program(program) => {
+                let _turn = self.programs.acquire().await;
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(program).stdin(Stdio::piped());
+                let told =
+                    [("CHAT_MODEL", &params.model), ("CHAT_CONVERSATION", &params.conversation_id)];
+                for (name, value) in told {
+                    match value {
+                        Some(value) => shell.env(name, value),
+                        None => shell.env_remove(name),
+                    };
+                }
+                let run = ProgramRun::start(&mut shell, "the chat command")?;
+                let question = Some(params.message.clone());
+                run.collect(question, |piece| caller.progress(piece)).await?
+            }
+            Answerer::Person => {
+                let question = format!("[chat] {}\n> ", visible(&params.message));
+                match ask(&question).await {
+                    Some(answer) => answer,
+                    None => return Ok(blocked("nobody answered at the terminal")),
+                }
+            }
+            Answerer::Nobody => {
+                let reason =
+                    "no model: start the run with --chat-command, at a terminal, or in VS Code";
+                return Ok(blocked(reason));
+            }
+        };
+        let conversation = params.conversation_id.unwrap_or_else(|| self.history.draw_id());
+        self.history.add(&conversation, params.message, response.clone());
+        Ok(ChatResult { response, conversation_id: Some(conversation), ..ChatResult::default() })
+    }
+}
+
+fn blocked(reason: &str) -> ChatResult {
+    ChatResult { blocked: true, blocked_reason: Some(reason.to_owned()), ..ChatResult::default() }
+}
+
+/// A program that runs on behalf of a caller. When dropped, its whole process group is killed: a
+/// cancelled request leaves nothing behind.
+pub struct ProgramRun {
+    child: Child,
+    group: Option<Pid>,
+    name: String,
+}
+
+impl ProgramRun {
+    /// Starts it in a process group of its own.
+    pub fn start(command: &mut Command, name: &str) -> Result<Self, WireError> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let child = command.spawn().map_err(|error| {
+            ErrorKind::InternalError.error(format!("cannot start {name}: {error}"))
+        })?;
+        let group = child.id().map(|pid| Pid::from_raw(pid.cast_signed()));
+        Ok(Self { child, group, name: name.to_owned() })
+    }
+
+    /// Feeds it, passes on its output piece by piece, and returns the whole without trailing line
+    /// ends. A failure tells the exit status and the end of stderr.
+    pub async fn collect(
+        mut self,
+        input: Option<String>,
+        mut piece: impl FnMut(&str),
+    ) -> Result<String, WireError> {
+        let failed = |what: String| ErrorKind::InternalError.error(what);
+        let stdin = self.child.stdin.take();
+        let feed = async {
+            if let (Some(mut stdin), Some(input)) = (stdin, input) {
+                // A program that does not read its input is no failure.
+                let _ = stdin.write_all(input.as_bytes()).await;
+            }
+        };
+        let mut stdout = self.child.stdout.take().expect("piped by `start`");
+        let read = async {
+            let mut text = PieceWise::default();
+            let mut chunk = vec![0; 8192];
+            loop {
+                match stdout.read(&mut chunk).await {
+                    Ok(0) | Err(_) => break text.finish(),
+                    Ok(_) if text.whole.len() > OUTPUT_BYTES => break text.finish(),
+                    Ok(count) => text.add(&chunk[..count], &mut piece),
+                }
+            }
+        };
+        let mut stderr = self.child.stderr.take().expect("piped by `start`");
+        let complain = async {
+            let mut tail = Vec::new();
+            let mut chunk = vec![0; 1024];
+            while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
+                tail.extend_from_slice(&chunk[..count]);
+                let surplus = tail.len().saturating_sub(STDERR_BYTES);
+                tail.drain(..surplus);
+            }
+            String::from_utf8_lossy(&tail).trim().to_owned()
+        };
+        let ((), text, complaint) = tokio::join!(feed, read, complain);
+        let name = &self.name;
+        if text.len() > OUTPUT_BYTES {
+            return Err(failed(format!("{name} wrote more than {OUTPUT_BYTES} bytes")));
+        }
+        let status = self.child.wait().await;
+        let status = status.map_err(|error| failed(format!("{name} was lost: {error}")))?;
+        match status.success() {
+            true => Ok(text),
+            false => Err(failed(format!("{name} failed ({status}): {complaint}"))),
+        }
+    }
+}
+
+impl Drop for ProgramRun {
+    fn drop(&mut self) {
+        // Reaped already: the group may belong to somebody else by now.
+        if let (Some(group), Ok(None)) = (self.group, self.child.try_wait()) {
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    }
+}
+
+/// Bytes to text, piece by piece: a character that is cut in two waits for its rest, and trailing
+/// line ends wait for what follows them, so that the pieces add up to the whole.
+#[derive(Default)]
+struct PieceWise {
+    whole: String,
+    passed_on: usize,
+    incomplete: Vec<u8>,
+}
+
+impl PieceWise {
+    fn add(&mut self, bytes: &[u8], piece: &mut impl FnMut(&str)) {
+        self.incomplete.extend_from_slice(bytes);
+        let bytes = std::mem::take(&mut self.incomplete);
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.whole.push_str(chunk.valid());
+            let cut = chunks.peek().is_none() && could_go_on(chunk.invalid());
+            match chunk.invalid() {
+                [] => {}
+                rest if cut => self.incomplete = rest.to_owned(),
+                _ => self.whole.push(char::REPLACEMENT_CHARACTER),
+            }
+        }
+        let settled = self.whole.trim_end_matches(['\r', '\n']).len();
+        if settled > self.passed_on {
+            piece(&self.whole[self.passed_on..settled]);
+            self.passed_on = settled;
+        }
+    }
+
+    fn finish(mut self) -> String {
+        if !self.incomplete.is_empty() {
+            self.whole.push(char::REPLACEMENT_CHARACTER);
+        }
+        self.whole.truncate(self.whole.trim_end_matches(['\r', '\n']).len());
+        self.whole
+    }
+}
+
+/// Whether these bytes, at the very end, may be the beginning of a character.
+fn could_go_on(invalid: &[u8]) -> bool {
+    std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_add_up_however_the_bytes_are_cut() {
+        let text = "Grüße 🦀\n\nzwei\n";
+        for size in 1..=text.len() {
+            let mut pieces = String::new();
+            let mut split = PieceWise::default();
+            for chunk in text.as_bytes().chunks(size) {
+                split.add(chunk, &mut |piece| pieces.push_str(piece));
+            }
+            assert_eq!(split.finish(), "Grüße 🦀\n\nzwei", "chunks of {size}");
+            assert_eq!(pieces, "Grüße 🦀\n\nzwei", "chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        let mut split = PieceWise::default();
+        split.add(b"a\xffb\xe2\x82", &mut |_| {});
+        assert_eq!(split.finish(), "a\u{fffd}b\u{fffd}");
+    }
+
+    #[tokio::test]
+    async fn dropping_a_run_kills_the_whole_group() {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg("echo $$; sleep 1000 & echo $!; wait").stdin(Stdio::null());
+        let mut run = ProgramRun::start(&mut shell, "test").unwrap();
+        let mut pids = Vec::new();
+        let mut stdout = tokio::io::BufReader::new(run.child.stdout.take().unwrap());
+        for _ in 0..2 {
+            let mut line = String::new();
+            tokio::io::AsyncBufReadExt::read_line(&mut stdout, &mut line).await.unwrap();
+            pids.push(line.trim().parse::<u32>().unwrap());
+        }
+        drop(run);
+        // The end of their output: both have let go of the pipe.
+        stdout.read_to_end(&mut Vec::new()).await.unwrap();
+        for pid in pids {
+            assert_eq!(connection_file::process_start(pid), None);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What was said, by conversation.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use bridge_protocol::methods::{ChatMessage, ChatRole, GetChatHistoryParams, GetChatHistoryResult};
+
+/// Conversations kept; beyond it the one that rested longest is forgotten.
+const CONVERSATIONS: usize = 256;
+/// Messages kept of each; beyond it the oldest are forgotten.
+const MESSAGES: usize = 200;
+/// Messages returned when the caller does not say.
+const DEFAULT_LIMIT: usize = 10;
+
+/// All conversations of this run.
+#[derive(Debug, Default)]
+pub struct History {
+    drawn: AtomicU64,
+    conversations: Mutex<HashMap<String, Conversation>>,
+}
+
+#[derive(Debug, Default)]
+struct Conversation {
+    messages: Vec<ChatMessage>,
+    touched: u64,
+}
+
+impl History {
+    /// A name that no conversation has.
+    pub fn draw_id(&self) -> String {
+        format!("conversation-{}", self.next())
+    }
+
+    /// Adds a question and its answer.
+    pub fn add(&self, conversation: &str, question: String, answer: String) {
+        let touched = self.next();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let timestamp = now.as_millis() as u64;
+        let mut all = self.conversations.lock().expect("no holder of this lock panics");
+        let entry = all.entry(conversation.to_owned()).or_default();
+        entry.touched = touched;
+        entry.messages.push(ChatMessage { role: ChatRole::User, content: question, timestamp });
+        entry.messages.push(ChatMessage { role: ChatRole::Assistant, content: answer, timestamp });
+        let surplus = entry.messages.len().saturating_sub(MESSAGES);
+        entry.messages.drain(..surplus);
+        if all.len() > CONVERSATIONS {
+            let oldest = all.iter().min_by_key(|(_, entry)| entry.touched);
+            let oldest = oldest.map(|(id, _)| id.clone());
+            oldest.and_then(|id| all.remove(&id));
+        }
+    }
+
+    /// The newest messages of a conversation, oldest first; none if it is unknown.
+    pub fn read(&self, params: &GetChatHistoryParams) -> GetChatHistoryResult {
+        let all = self.conversations.lock().expect("no holder of this lock panics");
+        let messages = all.get(&params.conversation_id).map_or(&[][..], |entry| &entry.messages);
+        let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
+        let newest = messages.len().saturating_sub(limit);
+        GetChatHistoryResult { messages: messages[newest..].to_vec() }
+    }
+
+    fn next(&self) -> u64 {
+        self.drawn.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(history: &History, id: &str, limit: Option<usize>) -> Vec<String> {
+        let params = GetChatHistoryParams { conversation_id: id.to_owned(), limit };
+        history.read(&params).messages.into_iter().map(|message| message.content).collect()
+    }
+
+    #[test]
+    fn the_newest_messages_come_oldest_first() {
+        let history = History::default();
+        for n in 0..6 {
+            history.add("a", format!("q{n}"), format!("a{n}"));
+        }
+        assert_eq!(read(&history, "a", Some(3)), ["a4", "q5", "a5"]);
+        assert_eq!(read(&history, "a", None).len(), DEFAULT_LIMIT);
+        assert!(read(&history, "unknown", None).is_empty());
+    }
+
+    #[test]
+    fn it_is_bounded_in_both_directions() {
+        let history = History::default();
+        for n in 0..MESSAGES {
+            history.add("long", format!("{n}"), String::new());
+        }
+        assert_eq!(read(&history, "long", Some(usize::MAX)).len(), MESSAGES);
+        for n in 0..CONVERSATIONS {
+            history.add(&format!("c{n}"), "q".into(), "a".into());
+        }
+        assert!(read(&history, "long", None).is_empty(), "rested longest");
+        assert_eq!(read(&history, "c0", None).len(), 2);
+    }
+}
