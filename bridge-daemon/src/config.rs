@@ -122,6 +122,11 @@ pub struct BridgeArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 2048)]
     pub max_connections: usize,
 
+    /// Seconds between two pings; a connection that misses two is closed. Never sent to clients that
+    /// show their token in the URL, since the original client does not answer them
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = interval)]
+    pub ping_interval: Duration,
+
     /// What to log [default: error for run, info for serve]
     #[arg(long, value_enum, value_name = "LEVEL", env = "RUN_BRIDGE_LOG")]
     pub log: Option<LogLevel>,
@@ -187,6 +192,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok()
         .filter(|duration| *duration <= Duration::from_secs(365 * 24 * 3600))
         .ok_or_else(|| "must be between 0 and a year".to_owned())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|interval| match interval.is_zero() {
+        true => Err("must be more than 0".to_owned()),
+        false => Ok(interval),
+    })
 }
 
 #[cfg(test)]

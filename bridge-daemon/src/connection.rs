@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 use tracing::debug;
 
 use crate::broker::{CloseReason, Event, PeerId, Role};
-use crate::heartbeat::{Beat, Heartbeat, INTERVAL};
+use crate::heartbeat::{Beat, Heartbeat};
 use crate::hub::Hub;
 use crate::outbox::{Next, Outbox};
 
@@ -40,8 +40,14 @@ enum End {
 }
 
 /// Serves a connection that has passed the gate until it ends.
-pub async fn serve<S>(hub: Arc<Hub>, socket: S, already_read: Vec<u8>, role: Role, dialect: Dialect)
-where
+pub async fn serve<S>(
+    hub: Arc<Hub>,
+    socket: S,
+    already_read: Vec<u8>,
+    role: Role,
+    dialect: Dialect,
+    ping_interval: Duration,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let config = WebSocketConfig::default()
@@ -55,8 +61,8 @@ where
     let (peer, outbox) = hub.connect(role, dialect);
     debug!(%peer, role = role.name(), "connected");
     // The original client answers no pings, and chokes on a close frame that says why.
-    let heartbeat =
-        (dialect == Dialect::JsonRpc).then(|| Mutex::new(Heartbeat::new(Instant::now())));
+    let heartbeat = (dialect == Dialect::JsonRpc)
+        .then(|| Mutex::new(Heartbeat::new(ping_interval, Instant::now())));
     let (mut sink, mut stream) = socket.split();
     let end = tokio::select! {
         end = read(&hub, peer, &outbox, heartbeat.as_ref(), &mut stream) => end,
@@ -111,8 +117,9 @@ async fn write<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut ticks = heartbeat.map(|_| {
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + INTERVAL, INTERVAL);
+    let mut ticks = heartbeat.map(|heartbeat| {
+        let interval = lock(heartbeat).interval();
+        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + interval, interval);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         ticks
     });

@@ -77,7 +77,8 @@ impl Daemon {
             allowed_origins: args.allow_origin.clone(),
             query_token: !args.no_query_token,
         };
-        let server = Server::new(Arc::clone(&hub), gate, connection_limit(args.max_connections));
+        let connections = connection_limit(args.max_connections);
+        let server = Server::new(Arc::clone(&hub), gate, connections, args.ping_interval);
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&hub).keep_time());
         let over_tcp = Arc::clone(&server).serve_tcp(tcp);

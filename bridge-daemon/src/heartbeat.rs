@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-/// How often a ping is sent.
-pub const INTERVAL: Duration = Duration::from_secs(20);
 /// Pings in a row that may stay unanswered. With this many the connection is given up.
 const MISSED: u32 = 2;
 
@@ -19,14 +17,20 @@ pub enum Beat {
 /// The state of one connection.
 #[derive(Debug)]
 pub struct Heartbeat {
+    interval: Duration,
     unanswered: u32,
     last_tick: Instant,
 }
 
 impl Heartbeat {
     /// A connection that has just shown life.
-    pub fn new(now: Instant) -> Self {
-        Self { unanswered: 0, last_tick: now }
+    pub fn new(interval: Duration, now: Instant) -> Self {
+        Self { interval, unanswered: 0, last_tick: now }
+    }
+
+    /// How often to tick.
+    pub fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// Anything was received.
@@ -34,10 +38,10 @@ impl Heartbeat {
         self.unanswered = 0;
     }
 
-    /// One [`INTERVAL`] is over. If the timer itself is late by half, the machine slept: nobody
+    /// One interval is over. If the timer itself is late by half, the machine slept: nobody
     /// could answer, so nobody is blamed.
     pub fn tick(&mut self, now: Instant) -> Beat {
-        let slept = now - self.last_tick > INTERVAL * 3 / 2;
+        let slept = now - self.last_tick > self.interval * 3 / 2;
         self.last_tick = now;
         if slept {
             self.unanswered = 0;
@@ -54,9 +58,11 @@ impl Heartbeat {
 mod tests {
     use super::*;
 
+    const INTERVAL: Duration = Duration::from_secs(20);
+
     fn ticks(late: Duration, alive_at: Option<usize>) -> Vec<Beat> {
         let mut now = Instant::now();
-        let mut heartbeat = Heartbeat::new(now);
+        let mut heartbeat = Heartbeat::new(INTERVAL, now);
         (0..4)
             .map(|n| {
                 now += INTERVAL + if n == 2 { late } else { Duration::ZERO };

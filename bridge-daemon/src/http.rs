@@ -95,7 +95,9 @@ async fn submit(
         return Err((StatusCode::BAD_REQUEST, "resumeToken is missing"));
     };
     let result = submit.result.unwrap_or_else(|| RawValue::NULL.to_owned());
-    hub.with_broker(|broker, _| broker.submit(&token, &result)).map_err(|error| match error {
+    let submitted = hub.with_broker(|broker, _| broker.submit(&token, &result));
+    hub.settle();
+    submitted.map_err(|error| match error {
         SubmitError::Unknown => (StatusCode::NOT_FOUND, "no operation has this resumeToken"),
         SubmitError::Finished => (StatusCode::CONFLICT, "the operation has ended already"),
         SubmitError::Ambiguous => {

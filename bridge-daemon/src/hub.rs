@@ -83,13 +83,17 @@ impl Hub {
         self.carry_out(state, effects);
     }
 
-    /// Lets a method of the daemon ask or change the broker.
-    pub fn with_broker<T>(self: &Arc<Self>, act: impl FnOnce(&mut Broker, Instant) -> T) -> T {
+    /// Lets a method of the daemon ask or change the broker. What that sets in motion is done when
+    /// the method has been answered.
+    pub fn with_broker<T>(&self, act: impl FnOnce(&mut Broker, Instant) -> T) -> T {
+        act(&mut self.lock().broker, Instant::now())
+    }
+
+    /// Does what the broker was left with by [`with_broker`](Self::with_broker) outside a method.
+    pub fn settle(self: &Arc<Self>) {
         let mut state = self.lock();
-        let answer = act(&mut state.broker, Instant::now());
         let effects = state.broker.take_effects();
         self.carry_out(state, effects);
-        answer
     }
 
     fn carry_out(self: &Arc<Self>, state: MutexGuard<'_, State>, effects: Vec<Effect>) {

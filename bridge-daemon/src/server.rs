@@ -41,6 +41,7 @@ pub struct Server {
     gate: Gate,
     /// Connections that have passed the gate, at most. One more: 503.
     connections: usize,
+    ping_interval: Duration,
     open: AtomicUsize,
     penalties: AtomicUsize,
     half_open: Mutex<HalfOpen>,
@@ -54,11 +55,17 @@ struct HalfOpen {
 
 impl Server {
     /// A server in front of this hub.
-    pub fn new(hub: Arc<Hub>, gate: Gate, connections: usize) -> Arc<Self> {
+    pub fn new(
+        hub: Arc<Hub>,
+        gate: Gate,
+        connections: usize,
+        ping_interval: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self {
             hub,
             gate,
             connections,
+            ping_interval,
             open: AtomicUsize::new(0),
             penalties: AtomicUsize::new(0),
             half_open: Mutex::default(),
@@ -169,7 +176,8 @@ impl Server {
         if socket.write_all(answer.as_bytes()).await.is_ok() && socket.flush().await.is_ok() {
             let rest = bytes[length..].to_vec();
             drop(bytes);
-            connection::serve(Arc::clone(&self.hub), socket, rest, role, dialect).await;
+            let hub = Arc::clone(&self.hub);
+            connection::serve(hub, socket, rest, role, dialect, self.ping_interval).await;
         }
     }
 

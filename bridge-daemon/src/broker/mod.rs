@@ -207,8 +207,8 @@ impl Broker {
         [self.pending.next_deadline(), self.operations.next_deadline()].into_iter().flatten().min()
     }
 
-    /// What has accumulated outside [`handle`](Self::handle), by [`register`](Self::register) and
-    /// its sisters.
+    /// What [`register`](Self::register) and its sisters have set in motion. Their effects wait for
+    /// the next event (for a method of the daemon, its own [`Event::Called`]) or for this call.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
@@ -337,11 +337,15 @@ impl Broker {
 
     fn on_called(&mut self, call: Call, outcome: Result<Box<RawValue>, WireError>) {
         let Some((dialect, id)) = call.reply else { return };
+        // The answer goes out before what the method has set in motion: a host that registers
+        // hears that it is registered, and then gets its first request.
+        let consequences = std::mem::take(&mut self.effects);
         let text = match outcome {
             Ok(result) => print::success(dialect, &id, &result),
             Err(error) => print::failure(dialect, Some(&id), &error),
         };
         self.answer(call.peer, text);
+        self.effects.extend(consequences);
     }
 
     fn on_closed(&mut self, peer: PeerId, now: Instant) {

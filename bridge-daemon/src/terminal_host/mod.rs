@@ -70,6 +70,7 @@ impl TerminalHost {
         };
         let registered = hub.with_broker(|broker, now| broker.register(peer, registration, now));
         registered.expect("the registration is well-formed");
+        hub.settle();
         Arc::new(self).serve(Arc::clone(hub), peer, outbox)
     }
 

@@ -1,0 +1,163 @@
+//! Each party in turn is killed at a random moment under load. Nobody hangs, every other party
+//! hears of it, and only what may be left behind is left behind.
+
+use std::time::{Duration, Instant};
+
+use harness::{Closed, Daemon, Program, Socket, process_exists, wait_until};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+/// A client that calls until the connection ends. Returns how many answers it got, and how it ended.
+fn caller(daemon: &Daemon) -> std::thread::JoinHandle<(usize, Option<String>)> {
+    let mut socket = daemon.client();
+    std::thread::spawn(move || {
+        let mut answers = 0;
+        loop {
+            let request = json!({"jsonrpc": "2.0", "id": answers, "method": "vscode/chat", "params": {"n": answers, "timeout": 5000}});
+            if socket.send_message(tungstenite::Message::text(request.to_string())).is_err() {
+                return (answers, None);
+            }
+            match read(&mut socket) {
+                Some(answer) if answer["result"] == answers.to_string() => answers += 1,
+                Some(answer) => {
+                    return (
+                        answers,
+                        answer["error"]["data"]["kind"].as_str().map(ToOwned::to_owned),
+                    );
+                }
+                None => return (answers, None),
+            }
+        }
+    })
+}
+
+fn read(socket: &mut Socket) -> Option<Value> {
+    let ended = std::panic::AssertUnwindSafe(|| socket.receive());
+    std::panic::catch_unwind(ended).ok()
+}
+
+/// The scriptable host, as a process of its own.
+fn host_process(daemon: &Daemon) -> Program {
+    let rules = daemon.runtime_directory().join("rules.json");
+    let text = json!({"rules": [{"method": "vscode/chat", "result": "${n}"}]});
+    std::fs::write(&rules, text.to_string()).unwrap();
+    let mut command = daemon.command("bridge-client");
+    let host = Program::start(
+        command.args(["host", "--session", daemon.text("session"), "--rules"]).arg(&rules),
+    );
+    host.line();
+    host
+}
+
+/// Lets some traffic pass: as many requests as a random number says.
+fn traffic(daemon: &Daemon) {
+    let enough = rand::random_range(1..400);
+    let mut client = daemon.client();
+    wait_until("traffic", || {
+        client.call("bridge/status", Value::Null)["counters"]["requests"].as_u64() >= Some(enough)
+    });
+}
+
+#[test]
+fn the_daemon_is_killed() {
+    let mut daemon = Daemon::start();
+    let mut host = host_process(&daemon);
+    let callers: Vec<_> = (0..8).map(|_| caller(&daemon)).collect();
+    traffic(&daemon);
+    daemon.program.signal(Signal::SIGKILL);
+    daemon.program.wait();
+    for caller in callers {
+        assert_eq!(caller.join().unwrap().1, None, "the end of the connection, at once");
+    }
+    // The host looks for the daemon again; nobody answers.
+    host.signal(Signal::SIGTERM);
+    host.wait();
+}
+
+#[test]
+fn the_host_is_killed() {
+    let daemon = Daemon::start();
+    let mut host = host_process(&daemon);
+    let callers: Vec<_> = (0..8).map(|_| caller(&daemon)).collect();
+    traffic(&daemon);
+    let begun = Instant::now();
+    host.signal(Signal::SIGKILL);
+    host.wait();
+    // Each caller was either in the middle, or came too late; none waits for its deadline of 5 s in
+    // the first case, nor for longer in the second.
+    let mut in_the_middle = 0;
+    for caller in callers {
+        let (_, kind) = caller.join().unwrap();
+        in_the_middle += usize::from(kind.as_deref() == Some("HostGone"));
+        assert!(matches!(kind.as_deref(), Some("HostGone" | "HostUnavailable")), "{kind:?}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10) && in_the_middle > 0);
+    let status = daemon.status();
+    assert_eq!((&status["inFlight"], &status["runtimes"]), (&json!(0), &json!([])));
+}
+
+#[test]
+fn clients_are_killed() {
+    let daemon = Daemon::start();
+    let mut host = daemon.host("h");
+    let mut clients: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = daemon.run_command("bridge-client");
+            Program::start(command.args(["call", "vscode/chat", "message=x"]))
+        })
+        .collect();
+    let mut waiting: Vec<_> = (0..8).map(|_| host.request()["id"].clone()).collect();
+    for client in &mut clients {
+        client.signal(Signal::SIGKILL);
+        client.wait();
+    }
+    while !waiting.is_empty() {
+        let cancel = host.receive();
+        assert_eq!(cancel["method"], "$/cancelRequest");
+        waiting.retain(|id| *id != cancel["params"]["id"]);
+    }
+    wait_until("the books to be even", || daemon.status()["inFlight"] == 0);
+}
+
+#[test]
+fn the_program_of_a_run_is_killed() {
+    let directory = harness::run_directory();
+    let mut command = std::process::Command::new(harness::binary("bridge-daemon"));
+    let script = format!(
+        "echo $$; exec {} call vscode/chat message=x",
+        harness::binary("bridge-client").display()
+    );
+    command.args(["run", "--host", "editor", "--session", "s", "--", "bash", "-c", &script]);
+    let mut run = Program::start(command.env("XDG_RUNTIME_DIR", directory.path()));
+    let child: u32 = run.line().parse().unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.cast_signed()), Signal::SIGKILL)
+        .unwrap();
+    assert_eq!(run.wait().code(), Some(137));
+    assert!(!process_exists(child));
+    assert_eq!(std::fs::read_dir(directory.path().join("run-bridge")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_stopped_host_makes_its_callers_time_out_and_nobody_else_wait() {
+    let daemon = Daemon::start();
+    let mut host = host_process(&daemon);
+    host.signal(Signal::SIGSTOP);
+    let mut client = daemon.client();
+    client.ask("vscode/chat", json!({"timeout": 300}));
+    client.call("bridge/ping", Value::Null);
+    assert_eq!(client.receive()["error"]["data"]["kind"], "Timeout");
+    host.signal(Signal::SIGCONT);
+    client.ask("vscode/chat", json!({"n": 5, "timeout": 10_000}));
+    let answer = client.receive();
+    assert_eq!(answer["result"], "5", "it lives on: {answer}");
+    host.signal(Signal::SIGTERM);
+    host.wait();
+}
+
+#[test]
+fn when_the_daemon_ends_hosts_hear_it_too() {
+    let mut daemon = Daemon::start();
+    let mut host = daemon.host("h");
+    daemon.program.close_stdin();
+    assert_eq!(host.closed(), Closed(Some(1001)));
+}

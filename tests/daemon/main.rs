@@ -1,0 +1,22 @@
+//! Tests of the real `bridge-daemon` through its sockets and its command line.
+
+#![allow(clippy::unwrap_used)] // Tests fail by panicking.
+
+/// The original client, unmodified: every MUST of its contract.
+mod evolve;
+/// The gate as a stranger meets it: origin, host, token, half-open connections.
+mod gate;
+/// Plain HTTP: health, status, metrics, submit.
+mod http;
+/// SIGKILL of any party under load, and what is left behind.
+mod killed;
+/// Default limits, each met from outside.
+mod limits;
+/// Routing of requests between real connections.
+mod routing;
+/// `bridge-daemon run`: environment, signals, exit codes, leftovers.
+mod run;
+/// `bridge-daemon serve`: the ready line, its ways to end, secrets.
+mod serve;
+/// `run` with the terminal host.
+mod terminal;

@@ -1,0 +1,180 @@
+use std::process::Stdio;
+
+use harness::{Closed, Daemon, Program, binary, process_exists, run_directory, wait_until};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+fn files(daemon: &Daemon) -> usize {
+    std::fs::read_dir(daemon.files()).map_or(0, Iterator::count)
+}
+
+#[test]
+fn it_ends_cleanly_when_stdin_closes_or_a_signal_comes() {
+    for how in ["stdin", "SIGTERM", "SIGINT", "SIGHUP"] {
+        let mut daemon = Daemon::start_with(&["--unix"]);
+        assert_eq!(files(&daemon), 3);
+        let mut client = daemon.client();
+        match how {
+            "stdin" => daemon.program.close_stdin(),
+            signal => daemon.program.signal(signal.parse::<Signal>().unwrap()),
+        }
+        assert_eq!(client.closed(), Closed(Some(1001)), "{how}");
+        assert!(daemon.program.wait().success(), "{how}");
+        assert_eq!(files(&daemon), 0, "{how}");
+    }
+}
+
+#[test]
+fn a_host_may_end_it() {
+    let mut daemon = Daemon::start();
+    let mut host = daemon.host("h");
+    host.call("bridge/shutdown", Value::Null);
+    assert!(daemon.program.wait().success());
+}
+
+#[test]
+fn it_ends_when_nobody_has_been_here_for_long() {
+    let mut daemon = Daemon::start_with(&["--idle-timeout", "0.3"]);
+    let mut client = daemon.client();
+    client.call("bridge/ping", Value::Null);
+    drop(client);
+    assert!(daemon.program.wait().success());
+    assert!(daemon.program.stderr().contains("nobody has been connected"));
+}
+
+#[test]
+fn it_ends_with_its_parent_even_if_somebody_else_holds_the_pipe() {
+    let directory = run_directory();
+    // The shell starts a daemon on a pipe that a third process holds open, says both pids, and is killed.
+    let script = r#"mkfifo "$XDG_RUNTIME_DIR/in"; sleep 1000 > "$XDG_RUNTIME_DIR/in" & echo $!
+        "$0" serve < "$XDG_RUNTIME_DIR/in" | { read ready; echo "$ready"; exec sleep 1000; }"#;
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", script])
+        .arg(binary("bridge-daemon"))
+        .env("XDG_RUNTIME_DIR", directory.path());
+    let mut shell = Program::start(&mut command);
+    let holder: u32 = shell.line().parse().unwrap();
+    let ready: Value = serde_json::from_str(&shell.line()).unwrap();
+    let daemon = u32::try_from(ready["pid"].as_u64().unwrap()).unwrap();
+    let parent = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap();
+    let parent: u32 =
+        parent[parent.rfind(')').unwrap() + 2..].split(' ').nth(1).unwrap().parse().unwrap();
+    assert_eq!(parent, shell.pid());
+    shell.signal(Signal::SIGKILL);
+    shell.wait();
+    wait_until("the daemon to end", || !process_exists(daemon));
+    for pid in [Some(holder), child_named(directory.path(), "sleep")].into_iter().flatten() {
+        let _ =
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+    }
+}
+
+/// The process of this name that has our directory in its environment: left over from the pipeline.
+fn child_named(directory: &std::path::Path, name: &str) -> Option<u32> {
+    let marker = directory.to_str().unwrap().as_bytes().to_owned();
+    std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let environment = std::fs::read(entry.path().join("environ")).ok()?;
+        let command = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        let ours = environment.windows(marker.len()).any(|window| window == marker);
+        (ours && command.trim() == name).then(|| entry.file_name().to_str()?.parse().ok())?
+    })
+}
+
+#[test]
+fn secrets_are_told_to_a_pipe_only() {
+    let directory = run_directory();
+    let path = directory.path().join("out");
+    let mut command = std::process::Command::new(binary("bridge-daemon"));
+    command.arg("serve").env("XDG_RUNTIME_DIR", directory.path());
+    command
+        .stdin(Stdio::piped())
+        .stdout(std::fs::File::create(&path).unwrap())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    wait_until("the ready line", || std::fs::read_to_string(&path).unwrap().ends_with('\n'));
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let ready: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let names: Vec<_> = ready.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(names, ["addr", "pid", "session", "version"]);
+}
+
+#[test]
+fn two_daemons_have_different_secrets_and_refuse_each_others() {
+    let (one, two) = (Daemon::start(), Daemon::start());
+    for name in ["token", "hostToken", "session"] {
+        assert_ne!(one.text(name), two.text(name));
+    }
+    assert_ne!(one.text("token"), one.text("hostToken"));
+    for name in ["token", "hostToken"] {
+        assert!(harness::Socket::try_connect(one.port(), two.text(name)).is_err());
+    }
+}
+
+#[test]
+fn a_token_is_worthless_after_a_restart() {
+    let mut daemon = Daemon::start();
+    let (old_token, port) = (daemon.text("token").to_owned(), daemon.port());
+    daemon.program.close_stdin();
+    daemon.program.wait();
+    let again = Daemon::start_with(&["--port", &port.to_string()]);
+    assert!(harness::Socket::try_connect(again.port(), &old_token).is_err());
+}
+
+#[test]
+fn a_taken_port_or_session_is_named_with_the_remedy() {
+    let daemon = Daemon::start_with(&["--session", "mine"]);
+    let port = daemon.port().to_string();
+    let attempt = |flags: [&str; 2]| {
+        let mut program = Program::start(daemon.command("bridge-daemon").arg("serve").args(flags));
+        (program.wait().code(), program.stderr())
+    };
+    let (code, message) = attempt(["--port", &port]);
+    assert_eq!(code, Some(125));
+    assert!(message.contains(&format!("port {port}")) && message.contains("--port"), "{message}");
+    let (code, message) = attempt(["--session", "mine"]);
+    assert_eq!(code, Some(125));
+    assert!(message.contains("session mine") && message.contains("--session"), "{message}");
+    assert_eq!(message.lines().count(), 1, "one line: {message}");
+    assert_eq!(daemon.status()["session"], "mine", "the first is unharmed");
+}
+
+#[test]
+fn a_place_that_others_can_enter_is_refused() {
+    let directory = run_directory();
+    std::fs::create_dir(directory.path().join("run-bridge")).unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path().join("run-bridge"), open).unwrap();
+    let mut command = std::process::Command::new(binary("bridge-daemon"));
+    let mut program = Program::start(command.arg("serve").env("XDG_RUNTIME_DIR", directory.path()));
+    assert_eq!(program.wait().code(), Some(125));
+    assert!(program.stderr().contains("0700"), "{}", program.stderr());
+}
+
+#[test]
+fn files_of_the_dead_are_swept_by_the_next() {
+    let mut dead = Daemon::start_with(&["--unix", "--session", "same"]);
+    dead.program.signal(Signal::SIGKILL);
+    dead.program.wait();
+    assert_eq!(files(&dead), 3, "SIGKILL leaves them");
+    let next = Program::start(dead.command("bridge-daemon").args([
+        "serve",
+        "--unix",
+        "--session",
+        "same",
+    ]));
+    let ready: Value = serde_json::from_str(&next.line()).unwrap();
+    let text = std::fs::read_to_string(dead.files().join("same.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["pid"], ready["pid"]);
+}
+
+#[test]
+fn no_host_is_an_error_that_says_how_to_get_one() {
+    let daemon = Daemon::start_with(&["--host-wait", "0"]);
+    let mut client = daemon.client();
+    client.ask("vscode/chat", json!({}));
+    let error = client.receive()["error"].clone();
+    assert_eq!(error["data"]["kind"], "HostUnavailable");
+    assert!(error["message"].as_str().unwrap().contains("VS Code"), "{error}");
+}

@@ -1,0 +1,152 @@
+//! A program under test.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::PATIENCE;
+
+/// A running program whose stdout is read by lines and whose stderr is kept.
+pub struct Program {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Arc<Mutex<String>>,
+    stderr_ended: Receiver<()>,
+    name: String,
+}
+
+impl Program {
+    pub fn start(command: &mut Command) -> Self {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child =
+            command.spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        let (line_sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = line_sender.send(line);
+            }
+        });
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let (end_sender, stderr_ended) = channel();
+        let mut source = child.stderr.take().unwrap();
+        let kept = Arc::clone(&stderr);
+        std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = source.read(&mut chunk) {
+                kept.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..count]));
+            }
+            drop(end_sender);
+        });
+        let stdin = child.stdin.take();
+        Self { child, stdin, lines, stderr, stderr_ended, name }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of stdout.
+    #[track_caller]
+    pub fn line(&self) -> String {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("{} printed nothing within {PATIENCE:?}: {}", self.name, self.stderr())
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                panic!("{} closed its output: {}", self.name, self.stderr())
+            }
+        }
+    }
+
+    /// All further lines of stdout, until it closes.
+    pub fn rest(&self) -> Vec<String> {
+        let mut rest = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => rest.push(line),
+                Err(RecvTimeoutError::Disconnected) => return rest,
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("{} did not close its output: {}", self.name, self.stderr())
+                }
+            }
+        }
+    }
+
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
+    pub fn write(&mut self, text: &str) {
+        self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Waits for the end, of stderr too.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until(&format!("the end of {}", self.name), || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let _ = self.stderr_ended.recv_timeout(PATIENCE);
+        status.unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("--- stderr of {} ---\n{}", self.name, self.stderr());
+        }
+    }
+}
+
+/// Waits for something that announces itself by no event that a test could wait for, such as the end
+/// of a process that is not our child.
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let limit = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < limit, "waited {PATIENCE:?} in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// Whether a process exists and has not ended (a zombie has).
+pub fn process_exists(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rfind(')').and_then(|at| stat.get(at + 2..at + 3));
+    state.is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// A command with a clean slate of bridge variables.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.contains("RUN_BRIDGE")) {
+        command.env_remove(name);
+    }
+    command
+}

@@ -1,0 +1,180 @@
+//! A WebSocket that speaks JSON values.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tungstenite::client::IntoClientRequest;
+use tungstenite::handshake::client::Request;
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Error, Message, WebSocket};
+
+use crate::PATIENCE;
+
+/// Anything that a WebSocket can run over here.
+pub trait Stream: Read + Write + Send {
+    fn set_patience(&self, patience: Option<Duration>);
+}
+
+impl Stream for TcpStream {
+    fn set_patience(&self, patience: Option<Duration>) {
+        self.set_read_timeout(patience).unwrap();
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_patience(&self, patience: Option<Duration>) {
+        self.set_read_timeout(patience).unwrap();
+    }
+}
+
+/// A connection of a client or host, by the token that it showed.
+pub struct Socket {
+    inner: WebSocket<Box<dyn Stream>>,
+    next_id: u64,
+}
+
+/// How a connection ended: the close code, if a close frame came.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Closed(pub Option<u16>);
+
+impl Socket {
+    #[track_caller]
+    pub fn connect(port: u16, token: &str) -> Self {
+        Self::try_connect(port, token).unwrap_or_else(|error| panic!("cannot connect: {error}"))
+    }
+
+    pub fn try_connect(port: u16, token: &str) -> Result<Self, Box<Error>> {
+        let stream =
+            TcpStream::connect(("127.0.0.1", port)).map_err(|error| Box::new(error.into()))?;
+        stream.set_nodelay(true).unwrap();
+        Self::open(Box::new(stream), &format!("ws://127.0.0.1:{port}/"), token)
+    }
+
+    pub fn connect_unix(path: &Path, token: &str) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        Self::open(Box::new(stream), "ws://localhost/", token).unwrap()
+    }
+
+    fn open(stream: Box<dyn Stream>, url: &str, token: &str) -> Result<Self, Box<Error>> {
+        stream.set_patience(Some(PATIENCE));
+        let mut request: Request = url.into_client_request().unwrap();
+        let bearer = format!("Bearer {token}").parse().unwrap();
+        request.headers_mut().insert("authorization", bearer);
+        let config = WebSocketConfig::default().max_frame_size(None).max_message_size(None);
+        match tungstenite::client::client_with_config(request, stream, Some(config)) {
+            Ok((inner, _)) => Ok(Self { inner, next_id: 0 }),
+            Err(tungstenite::HandshakeError::Failure(error)) => Err(Box::new(error)),
+            Err(tungstenite::HandshakeError::Interrupted(_)) => {
+                panic!("the handshake took too long")
+            }
+        }
+    }
+
+    pub fn register(&mut self, runtime_id: &str) {
+        let methods = json!([
+            "vscode/chat",
+            "vscode/showMessage",
+            "vscode/executeCommand",
+            "vscode/getChatHistory",
+            "dapEvent"
+        ]);
+        let registered =
+            self.call("runtime/register", json!({"runtimeId": runtime_id, "methods": methods}));
+        assert_eq!(registered["runtimeId"], runtime_id);
+    }
+
+    #[track_caller]
+    pub fn send(&mut self, message: &Value) {
+        self.send_text(&message.to_string());
+    }
+
+    #[track_caller]
+    pub fn send_text(&mut self, text: &str) {
+        self.inner.send(Message::text(text)).unwrap();
+    }
+
+    pub fn send_message(&mut self, message: Message) -> Result<(), Box<Error>> {
+        self.inner.send(message).map_err(Box::new)
+    }
+
+    /// Sends a request of JSON-RPC and returns its id.
+    #[track_caller]
+    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+        self.next_id += 1;
+        let mut request = json!({"jsonrpc": "2.0", "id": self.next_id, "method": method});
+        if !params.is_null() {
+            request["params"] = params;
+        }
+        self.send(&request);
+        self.next_id
+    }
+
+    /// Sends a request and waits for its result, past other messages.
+    #[track_caller]
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        loop {
+            let message = self.receive();
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{method} failed: {message}");
+                return message["result"].clone();
+            }
+        }
+    }
+
+    #[track_caller]
+    pub fn receive(&mut self) -> Value {
+        serde_json::from_str(&self.receive_text()).unwrap()
+    }
+
+    #[track_caller]
+    pub fn receive_text(&mut self) -> String {
+        loop {
+            match self.inner.read() {
+                Ok(Message::Text(text)) => return text.to_string(),
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                other => panic!("instead of a message: {other:?}"),
+            }
+        }
+    }
+
+    /// The next request that this host gets.
+    #[track_caller]
+    pub fn request(&mut self) -> Value {
+        let message = self.receive();
+        assert!(message["method"].is_string() && !message["id"].is_null(), "no request: {message}");
+        message
+    }
+
+    /// Answers a request.
+    #[track_caller]
+    pub fn answer(&mut self, request: &Value, result: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
+    }
+
+    /// Reads until the connection ends.
+    #[track_caller]
+    pub fn closed(&mut self) -> Closed {
+        loop {
+            match self.inner.read() {
+                Ok(Message::Close(frame)) => {
+                    let _ = self.inner.flush();
+                    return Closed(frame.map(|frame| frame.code.into()));
+                }
+                Ok(_) => {}
+                Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    panic!("the connection is still open");
+                }
+                Err(_) => return Closed(None),
+            }
+        }
+    }
+
+    pub fn raw(&mut self) -> &mut (dyn Stream + 'static) {
+        &mut **self.inner.get_mut()
+    }
+}

@@ -1,0 +1,277 @@
+"""The real parts, for tests: `bridge-daemon serve`, `bridge-client host`, and Python processes.
+
+Everything that is started here is ended here. Every wait has a limit and says what it waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import IO, Any, Callable, Dict, List, Optional, Sequence
+
+from vscode_bridge import Endpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LIMIT = 20.0 * float(os.environ.get("RUN_BRIDGE_TEST_PATIENCE", "1"))
+"""Seconds after which a wait has failed. Slow machines raise RUN_BRIDGE_TEST_PATIENCE."""
+
+VARIABLES = [
+    f"{prefix}_{name}"
+    for prefix in ("RUN_BRIDGE", "EVOLVE_RUN_BRIDGE")
+    for name in ("ADDR", "TOKEN", "SESSION")
+]
+
+
+def program(name: str) -> str:
+    """The path of one of our programs, or a failure that says how to build it."""
+    variable = name.upper().replace("-", "_")
+    path = Path(os.environ.get(variable) or ROOT / "target" / "debug" / name)
+    if not os.access(path, os.X_OK):
+        raise AssertionError(
+            f"{path} is missing: build it with `cargo build --bin {name}` in {ROOT}, "
+            f"or set {variable} to where it is."
+        )
+    return str(path)
+
+
+def clean_environment(**more: str) -> Dict[str, str]:
+    """This process's environment without any bridge, and with what a test adds."""
+    kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    return {**kept, "PYTHONUNBUFFERED": "1", **more}
+
+
+class Lines:
+    """Lines of a stream, read in a thread so that waiting for one can have a limit."""
+
+    def __init__(self, stream: IO[str], name: str) -> None:
+        self._name = name
+        self._queue: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
+        self.seen: List[str] = []
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream: IO[str]) -> None:
+        for line in stream:
+            self._queue.put(line.rstrip("\n"))
+        self._queue.put(None)
+
+    def next(self, what: str, wanted: Callable[[str], object] = lambda line: True) -> str:
+        """The next line that is wanted; others before it are passed over."""
+        while True:
+            try:
+                line = self._queue.get(timeout=LIMIT)
+            except queue.Empty:
+                raise AssertionError(self._missing(what, f"within {LIMIT:g}s")) from None
+            if line is None:
+                self._queue.put(None)
+                raise AssertionError(self._missing(what, "before the end"))
+            self.seen.append(line)
+            if wanted(line):
+                return line
+
+    def _missing(self, what: str, when: str) -> str:
+        seen = "\n".join(self.seen) or "(nothing)"
+        return f"{self._name}: no {what} {when}; lines so far:\n{seen}"
+
+
+class Process:
+    """A child process. Its stderr goes to a file that is shown when a wait fails."""
+
+    def __init__(
+        self, command: Sequence[str], directory: Path, env: Optional[Dict[str, str]] = None
+    ) -> None:
+        self.name = Path(command[0]).name
+        self._stderr = tempfile.TemporaryFile("w+", dir=directory)
+        self.popen = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            text=True,
+            env=env if env is not None else clean_environment(),
+            cwd=directory,
+        )
+        assert self.popen.stdout is not None
+        self.stdout = Lines(self.popen.stdout, self.name)
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def line(self, what: str, wanted: Callable[[str], object] = lambda line: True) -> str:
+        try:
+            return self.stdout.next(what, wanted)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nstderr:\n{self.stderr()}") from None
+
+    def stderr(self) -> str:
+        self._stderr.seek(0)
+        return self._stderr.read()
+
+    def wait(self) -> int:
+        try:
+            return self.popen.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(
+                f"{self.name} did not end within {LIMIT:g}s; stderr:\n{self.stderr()}"
+            ) from None
+
+    def interrupt(self) -> None:
+        self.popen.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.wait(LIMIT)
+        assert self.popen.stdin is not None
+        self.popen.stdin.close()
+
+
+class Gate:
+    """Holds a request at the scripted host until the test opens it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        os.mkfifo(path)
+
+    def open(self) -> None:
+        # The host reads to the end; opening for writing waits until it has come to the gate.
+        opened = threading.Event()
+
+        def pass_through() -> None:
+            with open(self.path, "w"):
+                opened.set()
+
+        threading.Thread(target=pass_through, daemon=True).start()
+        assert opened.wait(LIMIT), f"no request came to the gate within {LIMIT:g}s"
+
+
+class Host:
+    """A scripted host: `bridge-client host`. `rules` says what it answers."""
+
+    def __init__(self, daemon: Daemon, rules: List[Dict[str, Any]], runtime_id: str) -> None:
+        directory = Path(tempfile.mkdtemp(dir=daemon.directory))
+        rules_file = directory / "rules.json"
+        script = {"runtimeId": runtime_id, "title": "scripted", "rules": rules}
+        rules_file.write_text(json.dumps(script))
+        log = directory / "log"
+        os.mkfifo(log)
+        # Open at both ends, so that neither the host nor we wait for the other to open it.
+        self._log_stream = os.fdopen(os.open(log, os.O_RDWR), "r", encoding="utf-8")
+        self._log = Lines(self._log_stream, "the host's log")
+        command = [program("bridge-client"), "host", "--session", daemon.session]
+        command += ["--rules", str(rules_file), "--log", str(log)]
+        self.process = Process(command, directory, daemon.outer_environment())
+        self.process.line("ready line of the host", lambda line: "runtimeId" in line)
+
+    def event(self, kind: str, **members: Any) -> Dict[str, Any]:
+        """The next event of the log: `request`, `cancel` or `answer`, with these members."""
+
+        def wanted(line: str) -> bool:
+            event = json.loads(line)
+            return event["event"] == kind and all(event.get(k) == v for k, v in members.items())
+
+        event: Dict[str, Any] = json.loads(self._log.next(f"{kind} {members or ''}", wanted))
+        return event
+
+    def request(self, method: str) -> Dict[str, Any]:
+        """The parameters of the next request for `method`."""
+        params: Dict[str, Any] = self.event("request", method=method)["params"]
+        return params
+
+    def events_so_far(self) -> List[Dict[str, Any]]:
+        """What the log has shown to `event` and `request` until now."""
+        return [json.loads(line) for line in self._log.seen]
+
+    def end(self) -> None:
+        self.process.kill()
+
+
+class Daemon:
+    """`bridge-daemon serve` with directories of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        # A short path: socket paths have about 100 characters.
+        self.directory = Path(tempfile.mkdtemp(prefix="rb-"))
+        self.runtime = self.directory / "run"
+        self.runtime.mkdir(mode=0o700)
+        self._hosts: List[Host] = []
+        self._processes: List[Process] = []
+        self.process = Process(
+            [program("bridge-daemon"), "serve", *arguments],
+            self.directory,
+            self.outer_environment(),
+        )
+        ready = json.loads(self.process.line("ready line of the daemon"))
+        self.session: str = ready["session"]
+        self.token: str = ready["token"]
+        self.host_token: str = ready["hostToken"]
+        self.env: Dict[str, str] = ready["env"]
+        self.endpoint = Endpoint(ready["addr"], ready["token"], ready["session"])
+
+    def outer_environment(self) -> Dict[str, str]:
+        """For programs beside the run: they find the daemon by its connection file."""
+        return clean_environment(XDG_RUNTIME_DIR=str(self.runtime))
+
+    def inner_environment(self) -> Dict[str, str]:
+        """For programs inside of the run."""
+        return {**self.outer_environment(), **self.env}
+
+    def host(self, *rules: Dict[str, Any], runtime_id: str = "scripted") -> Host:
+        host = Host(self, list(rules), runtime_id)
+        self._hosts.append(host)
+        return host
+
+    def gate(self, name: str = "gate") -> Gate:
+        return Gate(self.directory / name)
+
+    def python(self, code: str, *arguments: str) -> Process:
+        """A Python process inside of the run."""
+        command = [sys.executable, "-c", code, *arguments]
+        process = Process(command, self.directory, self.inner_environment())
+        self._processes.append(process)
+        return process
+
+    def end(self) -> None:
+        for process in self._processes:
+            process.kill()
+        for host in self._hosts:
+            host.end()
+        self.process.kill()
+        shutil.rmtree(self.directory)
+
+
+def run(
+    command: Sequence[str], env: Dict[str, str], directory: Optional[Path] = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end. A failure to end shows what it had printed."""
+    return subprocess.run(
+        list(command),
+        env=env,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+
+
+def chat_rule(response: str = "You said: ${message}", **members: Any) -> Dict[str, Any]:
+    """A host's rule for `vscode/chat`."""
+    result = {"response": response, "conversationId": "c1"}
+    return {"method": "vscode/chat", "result": result, **members}
+
+
+def slow_rule(method: str = "*", **members: Any) -> Dict[str, Any]:
+    """A rule for a host that is not done before any test is."""
+    return {"method": method, "delayMs": 600_000, "result": {}, **members}

@@ -1,0 +1,55 @@
+"""Fixtures: a real daemon, and this process inside of its run."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterator, List
+
+import pytest
+
+from vscode_bridge import Client, _api
+
+from bridge import VARIABLES, Daemon
+
+
+@pytest.fixture
+def start_daemon() -> Iterator[Callable[..., Daemon]]:
+    """Starts daemons with given arguments and ends them after the test."""
+    daemons: List[Daemon] = []
+
+    def start(*arguments: str) -> Daemon:
+        daemons.append(Daemon(*arguments))
+        return daemons[-1]
+
+    yield start
+    for daemon in daemons:
+        print(f"daemon's log:\n{daemon.process.stderr()}")
+        daemon.end()
+
+
+@pytest.fixture
+def daemon(start_daemon: Callable[..., Daemon]) -> Daemon:
+    """A daemon with default settings."""
+    return start_daemon()
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    """A client of that daemon."""
+    with Client(daemon.endpoint) as client:
+        yield client
+
+
+@pytest.fixture
+def no_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bridge in the environment."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def inside(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, no_bridge: None) -> Iterator[Daemon]:
+    """The daemon, with its variables set in this process: the module's functions use it."""
+    for name, value in daemon.env.items():
+        monkeypatch.setenv(name, value)
+    yield daemon
+    _api._module_bridge._client.close()
