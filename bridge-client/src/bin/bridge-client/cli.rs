@@ -1,0 +1,289 @@
+//! What a person can type. Every flag of the program is here, and only here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bridge_protocol::SessionId;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Longest `--timeout`. The daemon shortens those of `vscode/*` to ten minutes anyway.
+const TIMEOUT_LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+const EXAMPLES: &str = "\
+Examples:
+  bridge-client chat 'Name three primes'
+  git diff | bridge-client chat -
+  bridge-client call vscode/chat message='Name three primes' timeout=60000
+  bridge-client call show_message '{\"message\": \"Build finished\", \"level\": \"info\"}'
+  bridge-client execute-command workbench.action.files.saveAll
+  bridge-client --json status | jq .inFlight
+  bridge-client host --rules rules.json
+
+The daemon is found by RUN_BRIDGE_ADDR, RUN_BRIDGE_TOKEN and RUN_BRIDGE_SESSION (or the same three
+with EVOLVE_ before them), which a run has in its environment; otherwise by the connection files of
+this user. When several daemons run, --session or RUN_BRIDGE_SESSION alone chooses one.
+
+Exit codes:
+    0  success
+    1  the request failed: the daemon or the host answered with an error
+    2  bad usage, or a file that cannot be used
+    3  no daemon was found, or several
+    4  the daemon cannot be reached, or the connection was lost
+    5  the daemon refused the token
+    6  timed out
+    7  no host is attached, or it went away
+    8  blocked: the host refused to answer
+  130  interrupted (Ctrl-C); the request was cancelled at the daemon first";
+
+/// Speak to a Run Bridge daemon: ask the editor's language model, show messages, run commands.
+#[derive(Debug, Parser)]
+#[command(name = "bridge-client", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every subcommand understands.
+#[derive(Args, Debug)]
+pub struct Global {
+    /// Speak to the daemon of this session (see `bridge-client list`)
+    #[arg(long, global = true, value_name = "ID")]
+    pub session: Option<SessionId>,
+    /// Print results as JSON, exactly as they came, and errors as {"error": {code, kind, message, data}}
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Give up after this time; fractions are allowed. Without it each method has its own limit
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Call any method and print its result
+    #[command(after_help = CALL_HELP)]
+    Call(Call),
+    /// Ask the host's language model and print the answer, as it comes on a terminal
+    Chat(Chat),
+    /// Show a message to the person at the host
+    ShowMessage(ShowMessage),
+    /// Run an editor command and print what it returns, if anything
+    ExecuteCommand(ExecuteCommand),
+    /// Print what was said in a conversation
+    History(History),
+    /// Print what the daemon is doing
+    Status,
+    /// List this user's running daemons, and remove the files of dead ones
+    List,
+    /// Print each request as it ends, until Ctrl-C or the end of the daemon
+    Tail,
+    /// Relay newline-delimited JSON-RPC between stdin/stdout and the daemon
+    #[command(after_help = STDIO_HELP)]
+    Stdio,
+    /// Serve requests by rules from a file, in place of an editor
+    #[command(after_help = HOST_HELP)]
+    Host(Host),
+    /// Print completions for a shell
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+const CALL_HELP: &str = "\
+Examples:
+  bridge-client call vscode/chat message='Name three primes'
+  bridge-client call execute_command command=editor.action.formatDocument args='[1, 2]'
+  bridge-client call bridge/status
+  jq -n '{message: \"hello\"}' | bridge-client call show_message -
+
+A value that is JSON is sent as such, anything else as a string: n=1 is a number, n='\"1\"' a string.
+The result is indented on a terminal and in one line otherwise; with --json it is left as it came.";
+
+/// `call METHOD …`
+#[derive(Args, Debug)]
+pub struct Call {
+    /// vscode/chat, show_message, execute_command, get_chat_history (with or without vscode/),
+    /// bridge/*, runtime/*, or a host's own
+    pub method: String,
+    /// The parameters: one JSON object or array, or any number of key=value, or - for JSON on stdin
+    #[arg(value_name = "PARAMS-JSON | key=value | -")]
+    pub params: Vec<String>,
+}
+
+/// `chat MESSAGE`
+#[derive(Args, Debug)]
+pub struct Chat {
+    /// The question, or - to read it from stdin
+    pub message: String,
+    /// Model to ask, by id or by a part of its name
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Go on with this conversation
+    #[arg(long, value_name = "ID")]
+    pub conversation: Option<String>,
+}
+
+/// `show-message TEXT`
+#[derive(Args, Debug)]
+pub struct ShowMessage {
+    /// What to show
+    pub text: String,
+    /// How loud
+    #[arg(long, value_enum, default_value_t = Level::Info)]
+    pub level: Level,
+    /// Offer this button, wait, and print the one that is pressed; may be given several times
+    #[arg(long = "button", value_name = "TEXT")]
+    pub buttons: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+/// `execute-command COMMAND …`
+#[derive(Args, Debug)]
+pub struct ExecuteCommand {
+    /// The command's id, for instance workbench.action.files.saveAll
+    pub command: String,
+    /// Its arguments: JSON, anything else is a string. Put -- before those that begin with -
+    #[arg(value_name = "ARG")]
+    pub args: Vec<String>,
+}
+
+/// `history CONVERSATION`
+#[derive(Args, Debug)]
+pub struct History {
+    /// The conversation, as `chat` names it
+    pub conversation: String,
+    /// How many messages, the newest [default: the host's, 10]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+const STDIO_HELP: &str = "\
+For programs without a WebSocket library. Each line of stdin is sent as one message, unchanged; each
+message of the daemon is printed as one line. At the end of stdin the relay waits for outstanding
+answers, as long as their requests' own deadlines (or --timeout) allow.
+
+Example:
+  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"bridge/ping\"}' | bridge-client stdio";
+
+const HOST_HELP: &str = "\
+The file is JSON:
+  {\"runtimeId\": \"scripted\", \"title\": \"CI\", \"rules\": [
+    {\"method\": \"vscode/chat\", \"when\": {\"message\": \"2+2?\"},
+     \"progress\": [{\"text\": \"4\"}], \"result\": {\"response\": \"4\", \"conversationId\": \"c1\"}},
+    {\"method\": \"vscode/chat\", \"result\": {\"response\": \"You said: ${message}\"}},
+    {\"method\": \"vscode/executeCommand\", \"error\": {\"code\": -32054, \"message\": \"not here\"}},
+    {\"method\": \"*\", \"silent\": true}]}
+
+The first rule whose method (or *) fits and whose `when` members equal those of the params is played:
+  progress  values sent first, in order
+  gate      a FIFO, opened for reading and read to its end before going on
+  delayMs   milliseconds to wait
+then exactly one of
+  result    the answer; ${name} in its strings is replaced by that member of the params
+  error     an error object: code, message, data
+  silent    true: never answer
+  exit      true: end this process at once
+Without a rule the answer is -32601. Names with * fit the four vscode/ methods and those in \"methods\".
+Once registered, {\"runtimeId\": …} is printed; the host then serves until it is killed or the daemon ends.";
+
+/// `host --rules FILE`
+#[derive(Args, Debug)]
+pub struct Host {
+    /// The rules
+    #[arg(long, value_name = "FILE")]
+    pub rules: PathBuf,
+    /// Append a JSON line to this file for each request, cancel and answer
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Read the host token from this file instead of the session's own
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  bridge-client completions bash > ~/.local/share/bash-completion/completions/bridge-client
+  bridge-client completions fish > ~/.config/fish/completions/bridge-client.fish";
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0);
+    let duration = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
+    duration
+        .filter(|duration| !duration.is_zero() && *duration <= TIMEOUT_LONGEST)
+        .ok_or_else(|| "give a number of seconds greater than 0, for instance 2.5".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from([&["bridge-client"], arguments].concat())
+    }
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_may_stand_anywhere() {
+        for arguments in [
+            ["--json", "--timeout", "2.5", "--session", "s1", "status"],
+            ["status", "--json", "--timeout", "2.5", "--session", "s1"],
+        ] {
+            let cli = parse(&arguments).unwrap();
+            assert!(cli.global.json);
+            assert_eq!(cli.global.timeout, Some(Duration::from_millis(2500)));
+            assert_eq!(cli.global.session.unwrap().as_str(), "s1");
+        }
+    }
+
+    #[test]
+    fn timeouts_are_positive_seconds() {
+        for good in ["1", "0.5", "600", "1e3", "0.000001"] {
+            assert!(seconds(good).is_ok(), "{good}");
+        }
+        for bad in ["0", "-1", "abc", "", "NaN", "inf", "1e300", "1e-12", "2m", "86401"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_dash_is_a_value_where_stdin_makes_sense() {
+        assert!(matches!(
+            parse(&["call", "m", "-"]).unwrap().command,
+            Command::Call(Call { params, .. }) if params == ["-"]
+        ));
+        assert!(matches!(
+            parse(&["chat", "-"]).unwrap().command,
+            Command::Chat(Chat { message, .. }) if message == "-"
+        ));
+    }
+
+    #[test]
+    fn wrong_usage_is_refused() {
+        for arguments in [
+            &["chat"][..],
+            &["nonsense"],
+            &["history", "c1", "--limit", "many"],
+            &["show-message", "x", "--level", "loud"],
+            &["--session", "a/b", "status"],
+            &["host"],
+        ] {
+            assert_eq!(parse(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");
+        }
+    }
+}

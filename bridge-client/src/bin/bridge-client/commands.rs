@@ -1,0 +1,113 @@
+//! One file per subcommand, and what they share: finding the daemon, waiting for an answer.
+
+mod call;
+mod chat;
+mod execute_command;
+mod history;
+mod host;
+mod list;
+mod rules;
+mod show_message;
+mod status;
+mod stdio;
+mod tail;
+
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bridge_client::{Call, Client, Endpoint, Options};
+use bridge_protocol::SessionId;
+use bridge_protocol::methods::MethodType;
+use clap::CommandFactory;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::signal::ctrl_c;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// How long Ctrl-C waits for the daemon to confirm the cancel.
+const CANCEL_WAIT: Duration = Duration::from_secs(1);
+
+/// What a subcommand works with.
+pub struct Context {
+    session: Option<SessionId>,
+    timeout: Option<Duration>,
+    environment: fn(&str) -> Option<String>,
+    output: Output,
+}
+
+/// Carries out what was typed. `environment` reads a variable.
+pub async fn run(cli: Cli, environment: fn(&str) -> Option<String>) -> ExitCode {
+    let Cli { global, command } = cli;
+    let output = Output::new(global.json);
+    let context = Context { session: global.session, timeout: global.timeout, environment, output };
+    let outcome = match command {
+        Command::Call(arguments) => call::run(context, arguments).await,
+        Command::Chat(arguments) => chat::run(context, arguments).await,
+        Command::ShowMessage(arguments) => show_message::run(context, arguments).await,
+        Command::ExecuteCommand(arguments) => execute_command::run(context, arguments).await,
+        Command::History(arguments) => history::run(context, arguments).await,
+        Command::Status => status::run(context).await,
+        Command::List => list::run(context).await,
+        Command::Tail => tail::run(context).await,
+        Command::Stdio => stdio::run(context).await,
+        Command::Host(arguments) => host::run(context, arguments).await,
+        Command::Completions { shell } => completions(context, shell).await,
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(global.json),
+    }
+}
+
+impl Context {
+    fn endpoint(&self) -> Result<Endpoint, Failure> {
+        Ok(Endpoint::find(self.session.as_ref(), self.environment)?)
+    }
+
+    async fn client(&self) -> Result<Client, Failure> {
+        let options = Options { name: "bridge-client".to_owned(), ..Options::default() };
+        Ok(Client::connect(self.endpoint()?, options).await?)
+    }
+
+    /// Calls a method and returns its result as it came: `--json` prints that, everybody else
+    /// reads it with [`typed`].
+    async fn call<M: MethodType>(&self, params: &M::Params) -> Result<Box<RawValue>, Failure> {
+        let client = self.client().await?;
+        let params = serde_json::value::to_raw_value(params).expect("our own types always print");
+        let result = answer(client.call_raw(M::NAME, Some(params), self.timeout)).await;
+        client.close().await;
+        result
+    }
+}
+
+/// The result of a method as its type.
+fn typed<M: MethodType>(result: &RawValue) -> Result<M::Result, Failure> {
+    serde_json::from_str(result.get()).map_err(|error| {
+        let (method, reason) = (M::NAME.to_owned(), error.to_string());
+        bridge_client::Error::BadAnswer { method, reason }.into()
+    })
+}
+
+/// Waits for the answer. Ctrl-C cancels the request at the daemon before it ends the wait.
+async fn answer<R: DeserializeOwned>(call: Call<R>) -> Result<R, Failure> {
+    let canceller = call.canceller();
+    let mut answer = pin!(call.answer());
+    tokio::select! {
+        result = &mut answer => Ok(result?),
+        _ = ctrl_c() => {
+            canceller.cancel();
+            let _ = tokio::time::timeout(CANCEL_WAIT, answer).await;
+            Err(Failure::Interrupted)
+        }
+    }
+}
+
+async fn completions(mut context: Context, shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "bridge-client", &mut script);
+    context.output.piece(&String::from_utf8_lossy(&script)).await
+}

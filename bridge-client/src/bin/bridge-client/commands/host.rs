@@ -1,0 +1,173 @@
+//! `host --rules FILE`: a host that does what its file says, for tests of programs that use the
+//! bridge.
+//!
+//! A rule is played to its end even when the request is cancelled on the way, so that a test can
+//! make an answer come late; the log tells of the cancel.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bridge_client::host::{Cancel, Request};
+use bridge_client::{Endpoint, Host, Options};
+use bridge_protocol::{ErrorKind, Secret, WireError};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::signal::ctrl_c;
+
+use super::Context;
+use super::rules::{End, Params, Rule, Rules};
+use crate::cli;
+use crate::failure::Failure;
+
+pub async fn run(mut context: Context, arguments: cli::Host) -> Result<(), Failure> {
+    let text = read(&arguments.rules)?;
+    let rules = Rules::parse(&text)
+        .map_err(|reason| Failure::File { path: arguments.rules.clone(), reason })?;
+    let log = Log::open(arguments.log)?;
+    let endpoint = match &arguments.token_file {
+        Some(path) => Endpoint { token: token(path)?, ..context.endpoint()? },
+        None => Endpoint::find_for_host(context.session.as_ref(), context.environment)?,
+    };
+    let host = Host::attach(endpoint, rules.registration(), Options::default()).await?;
+    context.output.line(&json!({"runtimeId": host.runtime_id()}).to_string()).await?;
+    let script = Arc::new((rules, log));
+    let serving = host.serve(move |request| {
+        let script = Arc::clone(&script);
+        async move { serve(&script.0, &script.1, request).await }
+    });
+    tokio::select! {
+        ended = serving => Ok(ended?),
+        _ = ctrl_c() => Err(Failure::Interrupted),
+    }
+}
+
+async fn serve(rules: &Rules, log: &Log, request: Request) -> Result<Box<RawValue>, WireError> {
+    log.write(&Line {
+        event: "request",
+        id: id(&request),
+        method: Some(&request.method),
+        params: request.params.as_deref(),
+    });
+    let params = Params::new(request.params.as_deref());
+    let end = match rules.find(&request.method, &params) {
+        Some(rule) => {
+            let mut playing = pin!(play(rule, &params, &request));
+            tokio::select! {
+                biased;
+                end = &mut playing => end,
+                cancel = request.cancelled() => {
+                    if cancel == Cancel::Requested {
+                        log.write(&Line::new("cancel", &request));
+                    }
+                    playing.await
+                }
+            }
+        }
+        None => {
+            let reason = format!("no rule fits {}: add one to the rules file", request.method);
+            End::Answer(Err(ErrorKind::MethodNotFound.error(reason)))
+        }
+    };
+    match end {
+        End::Answer(answer) => {
+            log.write(&Line::new("answer", &request));
+            answer
+        }
+        End::Silence => {
+            request.disconnected().await;
+            Err(ErrorKind::RequestCancelled.error("nobody is left to hear this"))
+        }
+        // The way a crash looks from outside: no goodbye, no answer.
+        End::Exit => std::process::exit(0),
+    }
+}
+
+/// Progress, gate, delay, end: in this order.
+async fn play(rule: &Rule, params: &Params<'_>, request: &Request) -> End {
+    for value in &rule.progress {
+        if let Err(error) = request.progress(&params.fill(value)).await {
+            return End::Answer(Err(error));
+        }
+    }
+    if let Some(gate) = rule.gate.clone() {
+        // Opening a FIFO blocks until a writer comes, hence the thread.
+        let opened = tokio::task::spawn_blocking(move || std::fs::read(gate)).await;
+        if let Err(error) = opened.unwrap_or_else(|panic| Err(panic.into())) {
+            let reason = format!("the gate cannot be read ({error}): make it with mkfifo");
+            return End::Answer(Err(ErrorKind::InternalError.error(reason)));
+        }
+    }
+    if rule.delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(rule.delay_ms)).await;
+    }
+    rule.end(params)
+}
+
+/// Where `--log` leads; nowhere without it.
+struct Log(Option<File>);
+
+/// One line of it.
+#[derive(Serialize)]
+struct Line<'l> {
+    event: &'static str,
+    id: Option<&'l RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'l RawValue>,
+}
+
+impl Log {
+    fn open(path: Option<PathBuf>) -> Result<Self, Failure> {
+        let Some(path) = path else { return Ok(Self(None)) };
+        match OpenOptions::new().append(true).create(true).open(&path) {
+            Ok(file) => Ok(Self(Some(file))),
+            Err(error) => Err(Failure::File {
+                path,
+                reason: format!("{error}; name a file that can be written"),
+            }),
+        }
+    }
+
+    /// Each line is written at once and whole, so that a test can follow the file.
+    fn write(&self, line: &Line<'_>) {
+        let Some(mut file) = self.0.as_ref() else { return };
+        let mut text = serde_json::to_vec(line).expect("raw values and strings always print");
+        text.push(b'\n');
+        // A full disk is no reason to fail the request that is being logged.
+        let _ = file.write_all(&text);
+    }
+}
+
+impl<'l> Line<'l> {
+    fn new(event: &'static str, request: &'l Request) -> Self {
+        Self { event, id: id(request), method: None, params: None }
+    }
+}
+
+fn id(request: &Request) -> Option<&RawValue> {
+    request.id().and_then(|id| serde_json::from_str(id).ok())
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::File {
+        path: path.to_owned(),
+        reason: format!("{error}; name a file that can be read"),
+    })
+}
+
+/// The file holds the token and perhaps a line end.
+fn token(path: &Path) -> Result<Secret, Failure> {
+    let text = read(path)?;
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let reason = "it holds no token; it should hold 64 hexadecimal characters".to_owned();
+        return Err(Failure::File { path: path.to_owned(), reason });
+    }
+    Ok(Secret::new(token))
+}

@@ -1,0 +1,89 @@
+//! `tail`: one line per request that has ended.
+
+use bridge_client::Notice;
+use bridge_protocol::methods::{MethodType, RequestRecord, Tail};
+use serde_json::value::RawValue;
+use tokio::signal::ctrl_c;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{Context, answer};
+use crate::failure::Failure;
+use crate::output::{self, Style};
+use crate::utc::Utc;
+
+pub async fn run(mut context: Context) -> Result<(), Failure> {
+    let client = context.client().await?;
+    let mut notices = client.notices();
+    answer(client.call_raw(Tail::NAME, None, context.timeout)).await?;
+    loop {
+        let notice = tokio::select! {
+            notice = notices.recv() => notice,
+            _ = ctrl_c() => return Err(Failure::Interrupted),
+        };
+        match notice {
+            Ok(Notice::Notification { method, params: Some(params) })
+                if method == "bridge/request" =>
+            {
+                show(&mut context, &params).await?;
+            }
+            Ok(Notice::Disconnected(error)) if error.is_goodbye() => return Ok(()),
+            Ok(Notice::Disconnected(error)) => return Err(error.into()),
+            Ok(_) => {}
+            Err(RecvError::Lagged(missed)) => {
+                output::note(&format!("({missed} requests are not shown: output was too slow)"));
+            }
+            Err(RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+async fn show(context: &mut Context, params: &RawValue) -> Result<(), Failure> {
+    match serde_json::from_str::<RequestRecord>(params.get()) {
+        Ok(record) if context.output.style != Style::Json => {
+            context.output.line(&line(Utc::now(), &record)).await
+        }
+        // For programs as it came; and what we cannot read, somebody else perhaps can.
+        _ => context.output.line(params.get()).await,
+    }
+}
+
+/// When, who, what, where, how long, how it ended.
+fn line(now: Utc, record: &RequestRecord) -> String {
+    let who = match &*record.client_name {
+        "" => format!("client {}", record.client),
+        name => format!("{name} {}", record.client),
+    };
+    let runtime = record.runtime_id.as_deref().unwrap_or("-");
+    let ms = record.wait_ms + record.host_ms;
+    let method = &record.method;
+    let outcome = &record.outcome;
+    format!("{now:#}  {who:<18}  {method:<22}  {runtime:<16}  {ms:>9.1} ms  {outcome}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_who_what_where_how_long_and_how_it_ended() {
+        let mut record = RequestRecord {
+            request: 1,
+            client: 3,
+            client_name: String::new(),
+            method: "vscode/chat".into(),
+            runtime_id: None,
+            outcome: "HostUnavailable".into(),
+            wait_ms: 10_000.0,
+            host_ms: 0.0,
+            request_bytes: 1,
+            response_bytes: 1,
+        };
+        assert_eq!(
+            line(Utc(3_661_000), &record),
+            "01:01:01Z  client 3            vscode/chat             -                   10000.0 ms  HostUnavailable"
+        );
+        record.client_name = "orders".into();
+        record.runtime_id = Some("w1".into());
+        assert!(line(Utc(0), &record).contains("orders 3  "));
+    }
+}

@@ -1,0 +1,216 @@
+//! How the program ends when it does not succeed.
+//!
+//! | code | meaning |
+//! | --- | --- |
+//! | 0 | success |
+//! | 1 | the request failed: the daemon or the host answered with an error |
+//! | 2 | bad usage, or a file that cannot be used |
+//! | 3 | no daemon was found, or several |
+//! | 4 | the daemon cannot be reached, or the connection was lost |
+//! | 5 | the daemon refused the token |
+//! | 6 | timed out |
+//! | 7 | no host is attached, or it went away |
+//! | 8 | blocked: the host refused to answer |
+//! | 130 | interrupted (Ctrl-C); the request was cancelled at the daemon first |
+//!
+//! The same table is in `--help`. A reader of our output that goes away is no failure: the program
+//! ends quietly.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bridge_client::Error;
+use bridge_protocol::ErrorKind;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::output;
+
+/// Why a subcommand did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The library says what happened and what to do; where that came over the wire, what can be
+    /// done here is added.
+    #[error("{0}{advice}", advice = advice(.0))]
+    Bridge(#[from] Error),
+    /// What was typed makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A file that was named cannot be used.
+    #[error("cannot use {path}: {reason}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// Stdin cannot be read.
+    #[error("cannot read stdin ({0}): give the text as an argument instead of -")]
+    Input(io::Error),
+    /// A chat was answered with a refusal. The sentence says why.
+    #[error("{0}")]
+    Blocked(String),
+    /// Some requests of a relay got no answer within their deadlines.
+    #[error("{0} requests were not answered in time: give them more with --timeout")]
+    Unanswered(usize),
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+    /// Stdout cannot be written to.
+    #[error("cannot write to stdout ({0}): check where it leads")]
+    Output(io::Error),
+    /// The runtime did not start.
+    #[error("cannot start ({0}): the system has too few resources, try again later")]
+    Start(io::Error),
+}
+
+impl Failure {
+    /// Tells the person, with `--json` also the program that reads stdout, and gives the code.
+    pub fn report(&self, json: bool) -> ExitCode {
+        match self {
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return ExitCode::SUCCESS;
+            }
+            Self::Interrupted => {}
+            // Only this one has more to say than fits a line.
+            Self::Bridge(Error::SeveralDaemons(_)) => output::complain(&self.to_string()),
+            _ => output::complain(&self.to_string().replace('\n', " ")),
+        }
+        if json && !matches!(self, Self::Output(_) | Self::Blocked(_)) {
+            // The line on stderr says the same to people.
+            let _ = writeln!(io::stdout(), "{}", self.as_json());
+        }
+        ExitCode::from(self.code())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Bridge(error) => code_of(error),
+            Self::Usage(_) | Self::File { .. } | Self::Input(_) => 2,
+            Self::Unanswered(_) => 6,
+            Self::Blocked(_) => 8,
+            Self::Interrupted => 130,
+            Self::Output(_) | Self::Start(_) => 1,
+        }
+    }
+
+    fn as_json(&self) -> Value {
+        let kind = match self {
+            Self::Bridge(error) => error.kind(),
+            Self::Usage(_) => "Usage".to_owned(),
+            Self::File { .. } => "File".to_owned(),
+            Self::Input(_) => "Input".to_owned(),
+            Self::Blocked(_) => "Blocked".to_owned(),
+            Self::Unanswered(_) => "Timeout".to_owned(),
+            Self::Interrupted => "Interrupted".to_owned(),
+            Self::Output(_) => "Output".to_owned(),
+            Self::Start(_) => "Start".to_owned(),
+        };
+        let wire = match self {
+            Self::Bridge(error) => error.wire(),
+            _ => None,
+        };
+        let data = wire.and_then(|error| error.data()).map(RawValue::get);
+        let data: Option<Value> = data.and_then(|data| serde_json::from_str(data).ok());
+        let code = wire.map(bridge_protocol::WireError::code);
+        // A program gets the words of the wire as they are.
+        let message = wire.map_or_else(|| self.to_string(), |error| error.message().to_owned());
+        json!({"error": {"code": code, "kind": kind, "message": message, "data": data}})
+    }
+}
+
+/// What a person at this program can do about an error of the daemon or the host. Where their own
+/// words say it, or nothing can be done, there is none.
+fn advice(error: &Error) -> &'static str {
+    match error.wire().and_then(|wire| ErrorKind::from_code(wire.code())) {
+        Some(ErrorKind::Timeout) => "; give it more time with --timeout SECONDS",
+        Some(ErrorKind::MethodNotFound) => {
+            "; `bridge-client call runtime/list` shows what hosts offer"
+        }
+        Some(ErrorKind::Overloaded) => "; wait a little, then try again",
+        _ => "",
+    }
+}
+
+/// The one place that turns an error into an exit code.
+fn code_of(error: &Error) -> u8 {
+    match error {
+        Error::NoDaemon
+        | Error::SeveralDaemons(_)
+        | Error::UnknownSession(_)
+        | Error::ConnectionFiles(_) => 3,
+        Error::BadSetting { .. } | Error::BadParams { .. } | Error::TooBig { .. } => 2,
+        Error::Unreachable { .. } | Error::Lost { .. } | Error::NotABridge { .. } => 4,
+        Error::Refused { .. } => 4,
+        Error::Unauthorized { .. } | Error::NoHostToken(_) => 5,
+        Error::TimedOut { .. } => 6,
+        Error::Rejected(wire) => match ErrorKind::from_code(wire.code()) {
+            Some(ErrorKind::Timeout) => 6,
+            Some(ErrorKind::HostUnavailable | ErrorKind::HostGone) => 7,
+            Some(ErrorKind::BlockedByUser) => 8,
+            Some(ErrorKind::ShuttingDown) => 4,
+            _ => 1,
+        },
+        Error::Replaced(_) | Error::BadAnswer { .. } | Error::TooManyCalls | Error::Closed => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected(kind: ErrorKind) -> Failure {
+        Error::Rejected(kind.error("what happened: what to do")).into()
+    }
+
+    #[test]
+    fn codes_tell_the_cases_apart() {
+        let address = "ws://127.0.0.1:1/".parse().map_err(|_| ()).unwrap();
+        let table = [
+            (Failure::Usage("x".into()), 2),
+            (Error::NoDaemon.into(), 3),
+            (Error::SeveralDaemons(Vec::new()).into(), 3),
+            (Error::UnknownSession("s".parse().unwrap()).into(), 3),
+            (Error::Lost { code: None, reason: String::new() }.into(), 4),
+            (rejected(ErrorKind::ShuttingDown), 4),
+            (Error::Unauthorized { address }.into(), 5),
+            (rejected(ErrorKind::Timeout), 6),
+            (Failure::Unanswered(1), 6),
+            (rejected(ErrorKind::HostUnavailable), 7),
+            (rejected(ErrorKind::HostGone), 7),
+            (Failure::Blocked("x".into()), 8),
+            (rejected(ErrorKind::BlockedByUser), 8),
+            (rejected(ErrorKind::NotAllowed), 1),
+            (rejected(ErrorKind::MethodNotFound), 1),
+            (Failure::Interrupted, 130),
+        ];
+        for (failure, code) in table {
+            assert_eq!(failure.code(), code, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn people_are_told_what_they_can_do_here() {
+        let told = rejected(ErrorKind::Timeout).to_string();
+        assert_eq!(told, "what happened: what to do; give it more time with --timeout SECONDS");
+        assert_eq!(rejected(ErrorKind::NotAllowed).to_string(), "what happened: what to do");
+    }
+
+    #[test]
+    fn json_has_always_the_same_four_members() {
+        assert_eq!(
+            rejected(ErrorKind::Timeout).as_json(),
+            json!({"error": {
+                "code": -32052, "kind": "Timeout", "message": "what happened: what to do",
+                "data": {"kind": "Timeout", "retryable": false},
+            }})
+        );
+        let local = Failure::from(Error::Closed).as_json();
+        assert_eq!(local["error"]["kind"], "Closed");
+        assert_eq!(
+            (&local["error"]["code"], &local["error"]["data"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! JSON for the eye, without understanding it.
+//!
+//! Only the space between tokens changes. A parser that builds values would lose what it cannot
+//! hold (`1e400`, 20-digit integers, lone surrogates, the order of members); this one cannot.
+
+use std::fmt::Write;
+
+/// How to lay tokens out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// One line, no spaces: for a pipe.
+    Compact,
+    /// One member or element per line: for a terminal. Control characters are escaped, as some
+    /// that JSON allows (U+009B) start a terminal's escape sequence.
+    Indented,
+}
+
+/// Lays valid JSON text out anew.
+pub fn reformat(text: &str, layout: Layout) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut depth = 0;
+    let mut pieces = pieces(text).peekable();
+    while let Some(piece) = pieces.next() {
+        match piece {
+            Piece::Inside(c) if c.is_control() && layout == Layout::Indented => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            Piece::Inside(c) => out.push(c),
+            Piece::Between(open @ ('{' | '[')) => {
+                out.push(open);
+                if matches!(pieces.peek(), Some(Piece::Between('}' | ']'))) {
+                    continue;
+                }
+                depth += 1;
+                new_line(&mut out, depth, layout);
+            }
+            Piece::Between(close @ ('}' | ']')) => {
+                if !out.ends_with(['{', '[']) {
+                    depth -= 1;
+                    new_line(&mut out, depth, layout);
+                }
+                out.push(close);
+            }
+            Piece::Between(',') => {
+                out.push(',');
+                new_line(&mut out, depth, layout);
+            }
+            Piece::Between(':') if layout == Layout::Indented => out.push_str(": "),
+            Piece::Between(c) => out.push(c),
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut String, depth: usize, layout: Layout) {
+    if layout == Layout::Indented {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    }
+}
+
+/// A character within a string (its quotes included), or one outside.
+enum Piece {
+    Inside(char),
+    Between(char),
+}
+
+/// Drops the space between tokens and tells what is within strings.
+fn pieces(text: &str) -> impl Iterator<Item = Piece> {
+    let (mut inside, mut escaped) = (false, false);
+    text.chars().filter_map(move |c| {
+        if !inside {
+            inside = c == '"';
+            return match c {
+                ' ' | '\t' | '\n' | '\r' => None,
+                '"' => Some(Piece::Inside(c)),
+                c => Some(Piece::Between(c)),
+            };
+        }
+        match c {
+            '\\' if !escaped => escaped = true,
+            '"' if !escaped => inside = false,
+            _ => escaped = false,
+        }
+        Some(Piece::Inside(c))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indented_for_people_and_compact_for_pipes() {
+        let text = r#" { "a" : [ 1e400, {} , [ ] ],"b": "x, \"{y}\\" ,"c":null } "#;
+        let indented = "{\n  \"a\": [\n    1e400,\n    {},\n    []\n  ],\n  \"b\": \"x, \\\"{y}\\\\\",\n  \"c\": null\n}";
+        assert_eq!(reformat(text, Layout::Indented), indented);
+        let compact = r#"{"a":[1e400,{},[]],"b":"x, \"{y}\\","c":null}"#;
+        assert_eq!(reformat(text, Layout::Compact), compact);
+        assert_eq!(reformat(indented, Layout::Compact), compact);
+    }
+
+    #[test]
+    fn scalars_and_empty_values_stay_as_they_are() {
+        for text in ["{}", "[]", "\"\"", "12345678901234567890", "null", "\"\\ud800\"", "\"[\""] {
+            assert_eq!(reformat(text, Layout::Indented), text);
+            assert_eq!(reformat(text, Layout::Compact), text);
+        }
+        assert_eq!(reformat("[\"[\"]", Layout::Indented), "[\n  \"[\"\n]");
+        assert_eq!(reformat("[[],\"]\"]", Layout::Indented), "[\n  [],\n  \"]\"\n]");
+    }
+
+    #[test]
+    fn terminals_get_no_control_characters() {
+        let text = "[\"\u{9b}31m \u{7f}\"]";
+        assert_eq!(reformat(text, Layout::Indented), "[\n  \"\\u009b31m \\u007f\"\n]");
+        assert_eq!(reformat(text, Layout::Compact), text);
+    }
+}

@@ -1,0 +1,330 @@
+//! One call that is under way: progress first, then exactly one answer.
+//!
+//! A [`Call`] is the caller's half, a `Waiter` the half that the client's task keeps. Between them
+//! lie a bounded channel for progress and a channel for the one answer, so a caller who does not
+//! look at progress can neither miss the answer nor hold up other calls.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bridge_protocol::limits::TIMEOUT_MAX;
+use bridge_protocol::print::ErrorParts;
+use bridge_protocol::timeout::{Allowance, RoutingParams};
+use bridge_protocol::{ErrorKind, Method, Outcome, WireError, method};
+use futures_util::future::BoxFuture;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::backoff::FOREVER;
+use crate::client::Control;
+use crate::error::Error;
+
+/// Pieces of progress that wait for a caller who does not look. Further ones are dropped: the
+/// answer is complete without them.
+const PROGRESS_WAITING: usize = 1024;
+
+/// How much longer we wait than the daemon, so that its reason arrives before our impatience.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A call that has been started. Await it for the answer, or ask for [`progress`](Self::progress)
+/// first. Dropping it before the answer cancels the request.
+#[must_use = "a call that is dropped is cancelled"]
+pub struct Call<R> {
+    key: CallKey,
+    method: String,
+    control: mpsc::UnboundedSender<Control>,
+    progress: mpsc::Receiver<Box<RawValue>>,
+    answer: oneshot::Receiver<Answer>,
+    patience: Patience,
+    over: bool,
+    result: PhantomData<fn() -> R>,
+}
+
+/// Cancels a call that somebody else is waiting for.
+#[derive(Clone, Debug)]
+pub struct Canceller {
+    key: CallKey,
+    control: mpsc::UnboundedSender<Control>,
+}
+
+/// Names a call within its client before the connection has given it an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallKey(pub u64);
+
+pub(crate) type Answer = Result<Box<RawValue>, Error>;
+
+/// The half of a call that the client's task keeps.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub key: CallKey,
+    pub started: Instant,
+    /// When it is no longer worth sending, should there be no connection yet.
+    pub deadline: Instant,
+    pub method: String,
+    progress: mpsc::Sender<Box<RawValue>>,
+    answer: oneshot::Sender<Answer>,
+    /// Given back when the call ends, whoever ends it.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// How long we wait, as the daemon sees it plus [`GRACE`].
+#[derive(Debug)]
+struct Patience {
+    started: Instant,
+    allowance: Allowance,
+    until: Instant,
+}
+
+impl<R: DeserializeOwned> Call<R> {
+    /// The next piece of the answer. `None` when there is no more: the answer is there, or time is
+    /// up.
+    pub async fn progress(&mut self) -> Option<Box<RawValue>> {
+        let piece = timeout_at(self.patience.until, self.progress.recv()).await.ok().flatten();
+        if piece.is_some() {
+            self.patience.renew(Instant::now());
+        }
+        piece
+    }
+
+    /// Tells the daemon that the answer is no longer wanted. One still comes: -32800 if the cancel
+    /// won, otherwise what it would have been.
+    pub fn cancel(&self) {
+        self.canceller().cancel();
+    }
+
+    /// For somebody who shall be able to cancel while another awaits the call.
+    pub fn canceller(&self) -> Canceller {
+        Canceller { key: self.key, control: self.control.clone() }
+    }
+
+    /// Waits for the answer, past all progress. The same as awaiting the call.
+    pub async fn answer(mut self) -> Result<R, Error> {
+        while self.progress().await.is_some() {}
+        let Ok(answer) = timeout_at(self.patience.until, &mut self.answer).await else {
+            let after = self.patience.started.elapsed();
+            return Err(Error::TimedOut { method: self.method.clone(), after });
+        };
+        self.over = true;
+        let result = answer.unwrap_or(Err(Error::Closed))?;
+        serde_json::from_str(result.get()).map_err(|error| Error::BadAnswer {
+            method: self.method.clone(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl<R: DeserializeOwned + 'static> IntoFuture for Call<R> {
+    type Output = Result<R, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.answer())
+    }
+}
+
+impl<R> Drop for Call<R> {
+    fn drop(&mut self) {
+        if !self.over {
+            // Without a task there is no connection, and nothing to cancel.
+            let _ = self.control.send(Control::Abandon(self.key));
+        }
+    }
+}
+
+impl<R> fmt::Debug for Call<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl Canceller {
+    /// See [`Call::cancel`].
+    pub fn cancel(&self) {
+        let _ = self.control.send(Control::Cancel(self.key));
+    }
+}
+
+impl Waiter {
+    /// Passes a piece on, unless too many wait already or nobody does.
+    pub fn progress(&self, value: &RawValue) {
+        let _ = self.progress.try_send(value.to_owned());
+    }
+
+    /// Ends the call.
+    pub fn finish(self, answer: Answer) {
+        let _ = self.answer.send(answer);
+    }
+
+    /// Ends the call by what came over the wire.
+    pub fn finish_with(self, outcome: Outcome<'_>) {
+        let answer = answer_of(&self.method, outcome);
+        self.finish(answer);
+    }
+}
+
+impl Patience {
+    fn new(now: Instant, allowance: Allowance) -> Self {
+        Self { started: now, allowance, until: now + allowance.duration() + GRACE }
+    }
+
+    /// Progress shows that work goes on. As at the daemon it renews a default, never a choice, and
+    /// not for ever.
+    fn renew(&mut self, now: Instant) {
+        if let Allowance::Default(duration) = self.allowance {
+            self.until = (now + duration).min(self.started + TIMEOUT_MAX) + GRACE;
+        }
+    }
+}
+
+/// Makes both halves of a call. `timeout` is the caller's own choice; without it the one in the
+/// parameters counts, then the method's default.
+pub(crate) fn pair<R>(
+    key: CallKey,
+    method: &str,
+    params: Option<&RawValue>,
+    timeout: Option<Duration>,
+    control: mpsc::UnboundedSender<Control>,
+    permit: Option<OwnedSemaphorePermit>,
+) -> (Call<R>, Waiter) {
+    let own = || RoutingParams::read(params).ok().and_then(|routing| routing.timeout);
+    let allowance = match timeout {
+        Some(timeout) => Allowance::Chosen(timeout.min(FOREVER)),
+        None => Allowance::new(own(), Method::from_name(method)),
+    };
+    let patience = Patience::new(Instant::now(), allowance);
+    let (progress_in, progress) = mpsc::channel(PROGRESS_WAITING);
+    let (answer_in, answer) = oneshot::channel();
+    let waiter = Waiter {
+        key,
+        started: patience.started,
+        deadline: patience.started + allowance.duration(),
+        method: method.to_owned(),
+        progress: progress_in,
+        answer: answer_in,
+        _permit: permit,
+    };
+    let (method, result) = (method.to_owned(), PhantomData);
+    (Call { key, method, control, progress, answer, patience, over: false, result }, waiter)
+}
+
+/// The parameters with the caller's deadline in them, so that the daemon and the host know it.
+/// Everything else stays as it was written. An array has no place for it, a deadline that is there
+/// already stays, and methods that the daemon answers itself need none.
+pub(crate) fn with_timeout(
+    method: &str,
+    params: Option<Box<RawValue>>,
+    timeout: Option<Duration>,
+) -> Option<Box<RawValue>> {
+    let Some(timeout) = timeout.filter(|_| !method::is_own(method)) else { return params };
+    let text = params.as_deref().map_or("{}", RawValue::get);
+    let Some(members) = text.strip_prefix('{') else { return params };
+    if serde_json::from_str::<Mentions>(text).map_or(true, |found| found.timeout.0) {
+        return params;
+    }
+    let ms = timeout.as_micros() as f64 / 1000.0;
+    let comma = if members.trim_start().starts_with('}') { "" } else { "," };
+    RawValue::from_string(format!("{{\"timeout\":{ms}{comma}{members}")).ok()
+}
+
+/// Turns what came over the wire into what the caller gets.
+pub(crate) fn answer_of(method: &str, outcome: Outcome<'_>) -> Answer {
+    match outcome {
+        Outcome::Success(result) => Ok(result.to_owned()),
+        Outcome::Failure(error) => {
+            let parts: Result<ErrorParts<'_>, _> = serde_json::from_str(error.get());
+            Err(Error::Rejected(match parts {
+                Ok(parts) => WireError::owned(parts.code, parts.message, parts.data),
+                Err(error) => ErrorKind::BadHostResponse.error(error.to_string()),
+            }))
+        }
+        Outcome::Malformed => Err(Error::BadAnswer {
+            method: method.to_owned(),
+            reason: "it is neither a result nor an error".to_owned(),
+        }),
+    }
+}
+
+/// Whether a member is there at all, be it null.
+#[derive(Deserialize)]
+struct Mentions {
+    #[serde(default)]
+    timeout: Present,
+}
+
+#[derive(Default)]
+struct Present(bool);
+
+impl<'de> Deserialize<'de> for Present {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(params: Option<&str>, seconds: f64) -> Option<String> {
+        let params = params.map(|text| RawValue::from_string(text.to_owned()).unwrap());
+        let timeout = Some(Duration::from_secs_f64(seconds));
+        with_timeout("vscode/chat", params, timeout).map(|raw| raw.get().to_owned())
+    }
+
+    #[test]
+    fn the_deadline_joins_the_params_and_nothing_else_changes() {
+        let check = |params, expected: &str| assert_eq!(timed(params, 1.5).unwrap(), expected);
+        check(None, r#"{"timeout":1500}"#);
+        check(Some("{}"), r#"{"timeout":1500}"#);
+        check(Some("{ }"), r#"{"timeout":1500 }"#);
+        check(Some(r#"{"n": 1e400}"#), r#"{"timeout":1500,"n": 1e400}"#);
+        check(
+            Some(r#"{"m":"\ud800","o":{"timeout":1}}"#),
+            r#"{"timeout":1500,"m":"\ud800","o":{"timeout":1}}"#,
+        );
+        assert_eq!(timed(None, 0.0005).unwrap(), r#"{"timeout":0.5}"#);
+    }
+
+    #[test]
+    fn a_deadline_that_is_there_stays_and_arrays_have_no_place_for_one() {
+        for params in
+            [r#"{"timeout":5}"#, r#"{"a":1,"timeout":null}"#, r#"{"\u0074imeout":7}"#, "[1]"]
+        {
+            assert_eq!(timed(Some(params), 1.0).unwrap(), params);
+        }
+        assert!(with_timeout("bridge/status", None, Some(GRACE)).is_none());
+        assert!(with_timeout("vscode/chat", None, None).is_none());
+    }
+
+    #[test]
+    fn progress_renews_a_default_but_not_a_choice_and_not_for_ever() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut default = Patience::new(start, Allowance::Default(Duration::from_secs(30)));
+        assert_eq!(default.until, after(31));
+        default.renew(after(20));
+        assert_eq!(default.until, after(51));
+        default.renew(after(590));
+        assert_eq!(default.until, after(601));
+        let mut chosen = Patience::new(start, Allowance::Chosen(Duration::from_secs(5)));
+        chosen.renew(after(4));
+        assert_eq!(chosen.until, after(6));
+    }
+
+    #[test]
+    fn a_hosts_own_error_is_kept_with_its_data_as_written() {
+        let raw: &RawValue =
+            serde_json::from_str(r#"{"code":7,"message":"no","data":{"n":1e400},"more":1}"#)
+                .unwrap();
+        match answer_of("m", Outcome::Failure(raw)) {
+            Err(Error::Rejected(error)) => {
+                assert_eq!((error.code(), error.message()), (7, "no"));
+                assert_eq!(error.data().unwrap().get(), r#"{"n":1e400}"#);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Calls from a program to the daemon.
+//!
+//! A [`Client`] is a cheap handle; one task owns the connection. Many calls share it, answers come
+//! in any order, and what happens when it breaks is decided in one place:
+//!
+//! - calls in flight fail at once with [`Error::Lost`]. They may have been carried out, so nothing
+//!   is ever sent twice by itself;
+//! - the next call dials again, with a growing pause between attempts, for as long as
+//!   [`Options::reconnect_for`] and its own deadline allow. A daemon lives as long as its run, so
+//!   one that stays away has ended.
+//!
+//! The connection is closed when the last handle and the last call are gone.
+
+mod task;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bridge_protocol::limits::MESSAGE_BYTES;
+use bridge_protocol::methods::MethodType;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
+
+use crate::call::{self, Call, CallKey, Waiter};
+use crate::connection::{Dial, dialler};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use task::Task;
+
+/// Calls of one client that may wait at once. Further ones fail with [`Error::TooManyCalls`].
+pub const CALLS_IN_FLIGHT: usize = 4096;
+
+/// Notices that wait for somebody who does not look. Then the oldest are dropped, and the reader is
+/// told how many.
+const NOTICES_WAITING: usize = 1024;
+
+/// What a program may choose about its connection.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Name of the program, shown by `bridge-client tail`. Empty: the daemon is told none.
+    pub name: String,
+    /// Longest time for one attempt to connect.
+    pub connect_timeout: Duration,
+    /// Longest time to dial again after a connection was lost.
+    pub reconnect_for: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            connect_timeout: Duration::from_secs(5),
+            reconnect_for: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A handle to a connection. Clone it freely.
+#[derive(Clone, Debug)]
+pub struct Client {
+    control: mpsc::UnboundedSender<Control>,
+    keys: Arc<AtomicU64>,
+    room: Arc<Semaphore>,
+    notices: broadcast::Sender<Notice>,
+}
+
+/// Something that the daemon said without being asked.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// A notification, for instance `bridge/request` after `bridge/tail`.
+    Notification {
+        /// Its name.
+        method: String,
+        /// As sent.
+        params: Option<Box<RawValue>>,
+    },
+    /// A `dapEvent`.
+    Event {
+        /// Its name, for instance `asyncOperationSubmit`.
+        name: String,
+        /// As sent.
+        body: Option<Box<RawValue>>,
+    },
+    /// The connection is gone, and with it all that was subscribed to. A later call makes another.
+    Disconnected(Error),
+}
+
+/// What handles and calls ask of the task.
+#[derive(Debug)]
+pub(crate) enum Control {
+    Call {
+        params: Option<Box<RawValue>>,
+        waiter: Waiter,
+    },
+    Notify {
+        method: String,
+        params: Option<Box<RawValue>>,
+    },
+    /// The answer is no longer wanted, but awaited.
+    Cancel(CallKey),
+    /// Nobody awaits the answer.
+    Abandon(CallKey),
+    Close(oneshot::Sender<()>),
+}
+
+impl Client {
+    /// Connects. Fails at once when nobody answers or the token is refused. Must be called within
+    /// a tokio runtime, of either flavour.
+    pub async fn connect(endpoint: Endpoint, options: Options) -> Result<Self, Error> {
+        let dial = dialler(endpoint, options.connect_timeout);
+        Self::dial(dial, options).await
+    }
+
+    pub(crate) async fn dial(dial: Dial, options: Options) -> Result<Self, Error> {
+        let connection = dial().await?;
+        let (control, controls) = mpsc::unbounded_channel();
+        let (notices, _) = broadcast::channel(NOTICES_WAITING);
+        let task = Task::new(dial, options, controls, notices.clone(), connection);
+        tokio::spawn(task.run());
+        let room = Arc::new(Semaphore::new(CALLS_IN_FLIGHT));
+        Ok(Self { control, keys: Arc::default(), room, notices })
+    }
+
+    /// Starts a call. It is sent at once; await the returned value for the answer. `timeout` is a
+    /// hard limit that travels in the parameters; without one the method's default holds, which
+    /// progress renews.
+    pub fn call<M: MethodType>(
+        &self,
+        params: &M::Params,
+        timeout: Option<Duration>,
+    ) -> Call<M::Result> {
+        match to_raw_value(params) {
+            Ok(params) => self.start(M::NAME, Some(params), timeout),
+            Err(error) => {
+                let (method, reason) = (M::NAME.to_owned(), error.to_string());
+                self.failed(M::NAME, Error::BadParams { method, reason })
+            }
+        }
+    }
+
+    /// The same for any method, with parameters and result as the text that travels.
+    pub fn call_raw(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        timeout: Option<Duration>,
+    ) -> Call<Box<RawValue>> {
+        self.start(method, params, timeout)
+    }
+
+    /// Sends a notification, for instance a `dapEvent`. It is dropped when there is no connection.
+    pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), Error> {
+        let params = to_raw_value(params).map_err(|error| Error::BadParams {
+            method: method.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let control = Control::Notify { method: method.to_owned(), params: Some(params) };
+        self.control.send(control).map_err(|_| Error::Closed)
+    }
+
+    /// What the daemon says without being asked, from now on.
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+
+    /// Says goodbye to the daemon. Calls that still wait fail with [`Error::Closed`].
+    pub async fn close(self) {
+        let (done, closed) = oneshot::channel();
+        if self.control.send(Control::Close(done)).is_ok() {
+            let _ = closed.await;
+        }
+    }
+
+    fn start<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        timeout: Option<Duration>,
+    ) -> Call<R> {
+        let params = call::with_timeout(method, params, timeout);
+        let bytes = params.as_deref().map_or(0, |params| params.get().len());
+        if bytes > MESSAGE_BYTES {
+            return self.failed(method, Error::TooBig { bytes });
+        }
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+            return self.failed(method, Error::TooManyCalls);
+        };
+        let (call, waiter) = call::pair(
+            self.next_key(),
+            method,
+            params.as_deref(),
+            timeout,
+            self.control.clone(),
+            Some(permit),
+        );
+        if let Err(mpsc::error::SendError(Control::Call { waiter, .. })) =
+            self.control.send(Control::Call { params, waiter })
+        {
+            waiter.finish(Err(Error::Closed));
+        }
+        call
+    }
+
+    /// A call that never started.
+    fn failed<R: DeserializeOwned>(&self, method: &str, error: Error) -> Call<R> {
+        let key = self.next_key();
+        let (call, waiter) = call::pair(key, method, None, None, self.control.clone(), None);
+        waiter.finish(Err(error));
+        call
+    }
+
+    fn next_key(&self) -> CallKey {
+        CallKey(self.keys.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests;

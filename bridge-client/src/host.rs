@@ -1,0 +1,320 @@
+//! A host: registers with a daemon and serves requests.
+//!
+//! [`Host::attach`] connects with the host token and registers; [`Host::serve`] then runs a handler
+//! for each request, many at once, until the daemon says goodbye. When the connection breaks, the
+//! host dials again with growing pauses and registers under the same runtime id, so that the
+//! daemon takes it for the same host. Requests that were being served then are lost for their
+//! callers, who have been told; their handlers see a cancel, and what they return is dropped.
+//!
+//! A handler that panics fails its own request and nothing else.
+
+mod request;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bridge_protocol::methods::{
+    MethodType, Register, RegisterParams, RegisterResult, Update, UpdateParams,
+};
+use bridge_protocol::{ErrorKind, WireError, print};
+use futures_util::FutureExt;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::backoff::Backoff;
+use crate::call::answer_of;
+use crate::client::Options;
+use crate::connection::{Connection, Dial, dialler};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::peer::{Incoming, Peer};
+
+use request::Reply;
+pub use request::{Cancel, Request};
+
+/// Close code of a connection that another registration of the same runtime id has replaced.
+const REPLACED: u16 = 4409;
+
+/// Replies of all handlers that may wait for the connection. Then handlers wait too.
+const REPLIES_WAITING: usize = 64;
+
+/// A host that is attached and registered, but does not serve yet.
+pub struct Host {
+    dial: Dial,
+    options: Options,
+    registration: RegisterParams,
+    runtime_id: String,
+    connection: Connection,
+    peer: HostPeer,
+    controls: (mpsc::UnboundedSender<Control>, mpsc::UnboundedReceiver<Control>),
+}
+
+/// Speaks to the daemon while the host serves. Clone it freely.
+#[derive(Clone, Debug)]
+pub struct HostHandle(mpsc::UnboundedSender<Control>);
+
+#[derive(Debug)]
+enum Control {
+    Update(UpdateParams),
+    Notify { method: String, params: Box<RawValue> },
+}
+
+/// Of its own calls a host keeps nothing; of a request, the way to cancel it.
+type HostPeer = Peer<(), watch::Sender<bool>>;
+
+impl Host {
+    /// Connects and registers. The endpoint must hold the host token; see
+    /// [`Endpoint::find_for_host`].
+    pub async fn attach(
+        endpoint: Endpoint,
+        registration: RegisterParams,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let dial = dialler(endpoint, options.connect_timeout);
+        Self::dial(dial, registration, options).await
+    }
+
+    pub(crate) async fn dial(
+        dial: Dial,
+        mut registration: RegisterParams,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let mut peer = HostPeer::default();
+        let mut connection = dial().await?;
+        let runtime_id = register(&mut connection, &mut peer, &registration, &options).await?;
+        // From now on we are who the daemon says we are, after a reconnection too.
+        registration.runtime_id = Some(runtime_id.clone());
+        let controls = mpsc::unbounded_channel();
+        Ok(Self { dial, options, registration, runtime_id, connection, peer, controls })
+    }
+
+    /// The name under which the daemon lists this host.
+    pub fn runtime_id(&self) -> &str {
+        &self.runtime_id
+    }
+
+    /// A handle for telling of changes, such as the focus, and for sending events.
+    pub fn handle(&self) -> HostHandle {
+        HostHandle(self.controls.0.clone())
+    }
+
+    /// Serves until the daemon says goodbye, which is `Ok`, or is gone for good. The handler's
+    /// result may be anything that prints as JSON; a `Box<RawValue>` is sent as it is. Dropping the
+    /// future ends the connection and all handlers.
+    pub async fn serve<F, Fut, R>(mut self, handler: F) -> Result<(), Error>
+    where
+        F: Fn(Request) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, WireError>> + Send + 'static,
+        R: Serialize + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let mut handlers = JoinSet::new();
+        loop {
+            let lost = self.serve_connection(&handler, &mut handlers).await;
+            match lost {
+                goodbye if goodbye.is_goodbye() => return Ok(()),
+                Error::Lost { code: Some(REPLACED), .. } => {
+                    return Err(Error::Replaced(self.runtime_id));
+                }
+                lost => self.reattach(lost).await?,
+            }
+        }
+    }
+
+    /// Serves one connection, until it ends.
+    async fn serve_connection<F, Fut, R>(
+        &mut self,
+        handler: &Arc<F>,
+        handlers: &mut JoinSet<()>,
+    ) -> Error
+    where
+        F: Fn(Request) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, WireError>> + Send + 'static,
+        R: Serialize + Send + 'static,
+    {
+        // Replies to an earlier connection must not reach this one, where ids may mean other
+        // requests; so each has a channel of its own.
+        let (replies_in, mut replies) = mpsc::channel(REPLIES_WAITING);
+        loop {
+            let has_room = self.connection.has_room();
+            tokio::select! {
+                received = self.connection.next() => match received {
+                    Ok(text) => {
+                        if let Some(request) = self.received(&text, &replies_in) {
+                            handlers.spawn(run(Arc::clone(handler), request));
+                        }
+                    }
+                    Err(lost) => {
+                        // Dropping what was kept for the requests cancels them.
+                        self.peer.disconnect();
+                        return lost;
+                    }
+                },
+                Some(reply) = replies.recv(), if has_room => self.reply(reply),
+                Some(control) = self.controls.1.recv(), if has_room => match control {
+                    Control::Update(update) => self.update(update),
+                    Control::Notify { method, params } => {
+                        self.connection.send(print::notification(&method, Some(&params)));
+                    }
+                },
+                Some(_) = handlers.join_next() => {}
+            }
+        }
+    }
+
+    fn received(&mut self, text: &str, replies: &mpsc::Sender<Reply>) -> Option<Request> {
+        match self.peer.receive(text) {
+            Incoming::Request(request) => {
+                let (cancel, cancelled) = watch::channel(false);
+                if !self.peer.serve(&request.id, cancel) {
+                    let error = ErrorKind::InvalidRequest.error("this id is already in flight");
+                    self.connection.send(self.peer.refuse(&request.id, &error));
+                    return None;
+                }
+                return Some(Request::new(request, replies.clone(), cancelled));
+            }
+            Incoming::Event(event) => {
+                return Some(Request::from_event(&event, replies.clone()));
+            }
+            Incoming::Cancel(id) => {
+                if let Some(cancel) = self.peer.served(&id) {
+                    cancel.send_replace(true);
+                }
+            }
+            Incoming::Answer { .. }
+            | Incoming::Progress { .. }
+            | Incoming::Notification(_)
+            | Incoming::Ignored(_) => {}
+        }
+        None
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        let text = match reply {
+            Reply::Progress(id, value) => self.peer.progress(&id, &value),
+            Reply::Answer(id, result) => self.peer.answer(&id, result.as_deref()),
+        };
+        if let Some(text) = text {
+            self.connection.send(text);
+        }
+    }
+
+    /// Tells the daemon, and remembers it for the next registration.
+    fn update(&mut self, update: UpdateParams) {
+        let params = to_raw_value(&update).expect("strings and flags always print");
+        if let Ok((_, text)) = self.peer.call(Update::NAME, Some(&params), ()) {
+            self.connection.send(text);
+        }
+        let known = &mut self.registration;
+        let UpdateParams { title, workspace_folders, methods, focused } = update;
+        known.title = title.unwrap_or_else(|| std::mem::take(&mut known.title));
+        known.workspace_folders =
+            workspace_folders.unwrap_or_else(|| std::mem::take(&mut known.workspace_folders));
+        known.methods = methods.unwrap_or_else(|| std::mem::take(&mut known.methods));
+        known.focused = focused.unwrap_or(known.focused);
+    }
+
+    async fn reattach(&mut self, mut last: Error) -> Result<(), Error> {
+        let mut backoff = Backoff::new(Instant::now(), self.options.reconnect_for);
+        while last.may_pass() && !backoff.is_over(Instant::now()) {
+            sleep(backoff.pause()).await;
+            let attempt = async {
+                let mut connection = (self.dial)().await?;
+                register(&mut connection, &mut self.peer, &self.registration, &self.options)
+                    .await?;
+                Ok(connection)
+            };
+            match attempt.await {
+                Ok(connection) => {
+                    self.connection = connection;
+                    return Ok(());
+                }
+                Err(error) => last = error,
+            }
+            self.peer.disconnect();
+        }
+        Err(last)
+    }
+}
+
+impl HostHandle {
+    /// Tells the daemon of a change (`runtime/update`), which is also remembered for the next
+    /// registration. Nothing happens when the host serves no more.
+    pub fn update(&self, update: UpdateParams) {
+        let _ = self.0.send(Control::Update(update));
+    }
+
+    /// Sends a notification, for instance a `dapEvent` with the number of the client it is for.
+    pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), Error> {
+        let params = to_raw_value(params).map_err(|error| Error::BadParams {
+            method: method.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let control = Control::Notify { method: method.to_owned(), params };
+        self.0.send(control).map_err(|_| Error::Closed)
+    }
+}
+
+/// Says who we are, and waits for the name that the daemon gives us.
+async fn register(
+    connection: &mut Connection,
+    peer: &mut HostPeer,
+    registration: &RegisterParams,
+    options: &Options,
+) -> Result<String, Error> {
+    let params = to_raw_value(registration).expect("strings and flags always print");
+    let (_, text) = peer
+        .call(Register::NAME, Some(&params), ())
+        .map_err(|((), error)| Error::Rejected(error))?;
+    connection.send(text);
+    let answer = async {
+        loop {
+            let text = connection.next().await?;
+            match peer.receive(&text) {
+                Incoming::Answer { outcome, .. } => return answer_of(Register::NAME, outcome),
+                // A request that overtook the answer would be ours to refuse; the daemon sends
+                // none before it has answered.
+                Incoming::Request(request) => {
+                    let error = ErrorKind::HostUnavailable.error("the host is not ready yet");
+                    let text = print::failure(request.dialect, Some(&request.id), &error);
+                    connection.send(text);
+                }
+                _ => {}
+            }
+        }
+    };
+    let timed_out =
+        || Error::TimedOut { method: Register::NAME.to_owned(), after: options.connect_timeout };
+    let answer = timeout(options.connect_timeout, answer).await.map_err(|_| timed_out())??;
+    let result: RegisterResult = serde_json::from_str(answer.get()).map_err(|error| {
+        Error::BadAnswer { method: Register::NAME.to_owned(), reason: error.to_string() }
+    })?;
+    Ok(result.runtime_id)
+}
+
+/// Runs the handler of one request and hands its answer over.
+async fn run<F, Fut, R>(handler: Arc<F>, request: Request)
+where
+    F: Fn(Request) -> Fut,
+    Fut: Future<Output = Result<R, WireError>>,
+    R: Serialize,
+{
+    let way_back = request.way_back();
+    let work = async { handler(request).await.and_then(|result| printed(&result)) };
+    let result = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
+        Err(ErrorKind::InternalError.error("the host's handler panicked: see its log"))
+    });
+    way_back.answer(result).await;
+}
+
+fn printed(result: &impl Serialize) -> Result<Box<RawValue>, WireError> {
+    to_raw_value(result).map_err(|error| {
+        ErrorKind::InternalError.error(format!("the host's result cannot be printed: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests;
