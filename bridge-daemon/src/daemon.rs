@@ -65,6 +65,7 @@ impl Daemon {
         let (token, host_token) = (random_secret()?, random_secret()?);
         let directory = Directory::locate(|name| std::env::var(name).ok())?;
         directory.prepare()?;
+        directory.claim(&session)?;
         let (tcp, addr) = listen_tcp(args.port).await?;
         let socket = args.unix.then(|| SocketFile::bind(&directory, &session)).transpose()?;
         let files =
@@ -116,19 +117,9 @@ struct SocketFile(PathBuf);
 impl SocketFile {
     fn bind(directory: &Directory, session: &SessionId) -> anyhow::Result<(Self, UnixListener)> {
         let path = directory.socket(session);
-        let bind = || UnixListener::bind(&path);
-        let listener = bind()
-            .or_else(|error| match error.kind() {
-                // Left behind by a dead daemon, or else publishing will find a living one.
-                io::ErrorKind::AddrInUse
-                    if std::os::unix::net::UnixStream::connect(&path).is_err() =>
-                {
-                    std::fs::remove_file(&path)?;
-                    bind()
-                }
-                _ => Err(error),
-            })
-            .with_context(|| format!("cannot listen on {}", path.display()))?;
+        let listener = UnixListener::bind(&path).with_context(|| {
+            format!("cannot listen on {}: remove it if no daemon uses it", path.display())
+        })?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         Ok((Self(path), listener))
     }

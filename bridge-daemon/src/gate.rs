@@ -167,7 +167,7 @@ impl<'a> Head<'a> {
         names.iter().find_map(|name| self.get(name))
     }
 
-    fn from_query(&self, name: &str) -> Option<Cow<'a, str>> {
+    fn query_value(&self, name: &str) -> Option<Cow<'a, str>> {
         let mut pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.find(|(key, _)| key == name).map(|(_, value)| value)
     }
@@ -217,10 +217,10 @@ impl Gate {
     fn authenticate(&self, head: &Head<'_>, upgrade: bool) -> Result<(Role, Dialect), Refusal> {
         let headers = ["x-evolve-run-bridge-token", "x-evolve-token"];
         let by_header = head.bearer().or_else(|| head.first_of(&headers));
-        let by_query = (upgrade && self.query_token).then(|| head.from_query("token")).flatten();
+        let by_query = (upgrade && self.query_token).then(|| head.query_value("token")).flatten();
         let sessions = ["x-run-bridge-session", "x-evolve-run-bridge-session", "x-evolve-session"];
         let session =
-            head.first_of(&sessions).map(Cow::Borrowed).or_else(|| head.from_query("session"));
+            head.first_of(&sessions).map(Cow::Borrowed).or_else(|| head.query_value("session"));
         // All three comparisons are always made.
         let is_host = self.host.matches(by_header);
         let is_client = self.client.matches(by_header);

@@ -2,13 +2,12 @@
 //! content and the tokens never do.
 
 use std::fs::OpenOptions;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Context;
 use tracing::level_filters::LevelFilter;
-use tracing_appender::non_blocking;
-use tracing_appender::non_blocking::WorkerGuard;
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -34,9 +33,9 @@ pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard
             let file = file.with_context(|| {
                 format!("cannot write the log to {}: choose another --log-file", path.display())
             })?;
-            (non_blocking(file), false)
+            (by_a_thread(file), false)
         }
-        None => (non_blocking(io::stderr()), io::stderr().is_terminal()),
+        None => (by_a_thread(io::stderr()), io::stderr().is_terminal()),
     };
     let (writer, guard) = writer;
     let layer = fmt::layer().with_writer(writer).with_ansi(colours).with_target(false);
@@ -48,4 +47,11 @@ pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard
     let ours = Targets::new().with_target("bridge_daemon", level);
     tracing_subscriber::registry().with(layer.with_filter(ours)).init();
     Ok(guard)
+}
+
+/// Room for a burst of lines. The default, 128 000, would take 4 MiB before the first line.
+const QUEUED_LINES: usize = 2048;
+
+fn by_a_thread(target: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+    NonBlockingBuilder::default().buffered_lines_limit(QUEUED_LINES).finish(target)
 }

@@ -1,8 +1,8 @@
 //! The listeners: accept, let the gate decide, hand over.
 //!
 //! Strangers cost little. A connection that has not passed the gate has 2 s and 8 KiB; there are at
-//! most [`HALF_OPEN`] of them, and a new one pushes the oldest out, so that they cannot lock others
-//! out. Wrong tokens are answered late. When the system has no more file descriptors, accepting
+//! most [`HALF_OPEN`] of them, those that are being turned away included, and a new one pushes the
+//! oldest out, so that they cannot lock others out. Wrong tokens are answered late. When the system has no more file descriptors, accepting
 //! pauses instead of spinning.
 
 use std::collections::BTreeMap;
@@ -29,9 +29,8 @@ const HALF_OPEN: usize = 64;
 const HEAD_TIME: Duration = Duration::from_secs(2);
 /// How long the answer to a wrong token is held back.
 const PENALTY: Duration = Duration::from_millis(100);
-/// Wrong tokens that are held back at once; further ones are answered without delay, so that
-/// guessing cannot tie up descriptors.
-const PENALTIES: usize = 64;
+/// How long a plain request may take.
+const HTTP_TIME: Duration = Duration::from_secs(30);
 /// Pause after the system refused to accept, for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -43,7 +42,6 @@ pub struct Server {
     connections: usize,
     ping_interval: Duration,
     open: AtomicUsize,
-    penalties: AtomicUsize,
     half_open: Mutex<HalfOpen>,
 }
 
@@ -67,7 +65,6 @@ impl Server {
             connections,
             ping_interval,
             open: AtomicUsize::new(0),
-            penalties: AtomicUsize::new(0),
             half_open: Mutex::default(),
         })
     }
@@ -140,13 +137,22 @@ impl Server {
             Ok(Err(None)) => return self.lock_half_open().leave(ticket),
             Err(_) => Err(Refusal::new(408, "the request head did not arrive within 2 s")),
         };
+        let (admission, bytes) = match verdict {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                self.refuse(socket, &refusal).await;
+                return self.lock_half_open().leave(ticket);
+            }
+        };
         self.lock_half_open().leave(ticket);
-        match verdict {
-            Ok((Admission::Http, bytes)) => http::serve(Arc::clone(&self.hub), socket, bytes).await,
-            Ok((Admission::WebSocket { role, dialect, answer }, bytes)) => {
+        match admission {
+            Admission::Http => {
+                let request = http::serve(Arc::clone(&self.hub), socket, bytes);
+                let _ = tokio::time::timeout(HTTP_TIME, request).await;
+            }
+            Admission::WebSocket { role, dialect, answer } => {
                 self.upgrade(socket, role, dialect, &answer, bytes).await;
             }
-            Err(refusal) => self.refuse(socket, &refusal).await,
         }
     }
 
@@ -187,11 +193,8 @@ impl Server {
     {
         self.hub.metrics().refuse();
         debug!(status = refusal.status, reason = %refusal.message, "refused");
-        if refusal.status == 401 && self.penalties.fetch_add(1, Ordering::Relaxed) < PENALTIES {
-            let _held_back = Slot(&self.penalties);
+        if refusal.status == 401 {
             tokio::time::sleep(PENALTY).await;
-        } else if refusal.status == 401 {
-            self.penalties.fetch_sub(1, Ordering::Relaxed);
         }
         let goodbye = async {
             socket.write_all(refusal.to_http().as_bytes()).await?;

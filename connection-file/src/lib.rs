@@ -109,18 +109,27 @@ impl Directory {
         self.check()
     }
 
+    /// Makes sure that no living daemon has this session, and removes what a dead one left of it.
+    pub fn claim(&self, session: &SessionId) -> Result<(), Error> {
+        for name in [file_name(session), host_file_name(session)] {
+            match self.read::<Owner>(&name) {
+                Some(other) if is_alive(other.pid, other.process_start) => {
+                    return Err(Error::SessionTaken { session: other.session, pid: other.pid });
+                }
+                Some(_) => self.remove(session),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Writes both files. Fails if a living daemon has the same session.
     pub fn publish(&self, client: &ConnectionFile, host: &HostFile) -> Result<Published, Error> {
         self.prepare()?;
         let [client_path, host_path] =
             [file_name(&client.session), host_file_name(&client.session)]
                 .map(|name| self.0.join(name));
-        if let Some(other) = self.read::<ConnectionFile>(&file_name(&client.session)) {
-            if is_alive(other.pid, other.process_start) {
-                return Err(Error::SessionTaken { session: other.session, pid: other.pid });
-            }
-            self.remove(&other.session);
-        }
+        self.claim(&client.session)?;
         // The host's file first: whoever finds the client's file finds the other too.
         self.write(&host_path, host, &client.session)?;
         if let Err(error) = self.write(&client_path, client, &client.session) {

@@ -243,11 +243,6 @@ impl Broker {
         self.operations.pending()
     }
 
-    /// Whether anybody is connected or anything is under way.
-    pub fn is_idle(&self) -> bool {
-        self.peers.is_empty()
-    }
-
     /// Remembers a caller's name for itself.
     pub fn set_name(&mut self, peer: PeerId, name: &str) {
         self.peers.set_name(peer, name);

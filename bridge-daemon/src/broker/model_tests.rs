@@ -195,7 +195,7 @@ impl Model {
                 }
             }
             Step::Wait(milliseconds) => {
-                self.world.after(Duration::from_millis(milliseconds.into()))
+                self.world.after(Duration::from_millis(milliseconds.into()));
             }
             Step::Flush => self.flush(),
             Step::Stall | Step::ConnectClient(_) => {}
@@ -357,8 +357,6 @@ fn slot_of(peers: &HashMap<u64, PeerId>, peer: PeerId) -> Option<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
-
     #[test]
     fn every_interleaving_keeps_the_promises(steps in prop::collection::vec(step(), 1..120)) {
         let mut model = Model::new();

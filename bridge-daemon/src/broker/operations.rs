@@ -138,20 +138,25 @@ impl Operations {
 impl Broker {
     pub(super) fn on_client_event(&mut self, peer: PeerId, event: &DapEvent<'_>, now: Instant) {
         let body: Option<Body> = event.body.and_then(|body| serde_json::from_str(body.get()).ok());
-        match (&*event.name, body) {
-            (STARTED, Some(body)) => {
-                if !self.remember(peer, body, event.body, now) {
-                    return;
-                }
+        let is_news = match (&*event.name, body) {
+            (STARTED, Some(body)) => self.remember(peer, body, event.body, now),
+            (UPDATED, Some(body)) => {
+                self.note_update(peer, body);
+                true
             }
-            (UPDATED, Some(Body { operation_id: Some(id), status, .. })) => {
-                if status.is_some_and(|status| status != "pending") {
-                    self.operations.finish(&(peer, id.into_text()));
-                }
-            }
-            _ => {}
+            _ => true,
+        };
+        if is_news {
+            self.event_to_host(peer, &event.name, event.body);
         }
-        self.event_to_host(peer, &event.name, event.body);
+    }
+
+    fn note_update(&mut self, peer: PeerId, body: Body) {
+        if let (Some(id), Some(status)) = (body.operation_id, body.status)
+            && status != "pending"
+        {
+            self.operations.finish(&(peer, id.into_text()));
+        }
     }
 
     /// Notes an operation that was started. False if it is known already.

@@ -147,6 +147,7 @@ impl Peers {
         self.peers.get(&peer).map(|state| state.dialect)
     }
 
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }

@@ -197,8 +197,6 @@ fn taken_for_json(text: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
-
     /// What we accept and what a full parser accepts is the same, but for what we pass on
     /// unread on purpose: numbers out of range and lone surrogates.
     #[test]

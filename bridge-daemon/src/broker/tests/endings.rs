@@ -1,0 +1,82 @@
+//! Cancel, deadline, departure, the end of the daemon: one answer, and the host is told.
+
+use super::*;
+
+#[test]
+fn cancel_answers_once_and_tells_the_host() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call("a", json!({})));
+    let id = w.take_one(host)["id"].clone();
+    w.says_text(client, r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"\u0061"}}"#);
+    assert_eq!(kind(&w.take_one(client)), "RequestCancelled");
+    assert_eq!(*cancelled(&w.take_one(host)), id);
+    w.says(host, result(&id, json!("late")));
+    w.says(client, json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}}));
+    assert!(w.take(client).is_empty() && w.take(host).is_empty());
+}
+
+#[test]
+fn nobody_can_cancel_for_somebody_else() {
+    let mut w = world();
+    let (host, client, other) = (w.host(1), w.client(2), w.client(3));
+    w.says(client, call("a", json!({})));
+    w.take(host);
+    w.says(other, json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}}));
+    assert!(w.take(host).is_empty() && w.take(client).is_empty());
+}
+
+#[test]
+fn when_the_caller_goes_the_host_is_told() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    let id = w.take_one(host)["id"].clone();
+    w.closes(client);
+    assert_eq!(*cancelled(&w.take_one(host)), id);
+    assert_eq!(w.records[0].outcome, "CallerGone");
+}
+
+#[test]
+fn deadlines_name_method_and_duration_and_tell_the_host() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({"timeout": 1500.5})));
+    let id = w.take_one(host)["id"].clone();
+    w.after(Duration::from_millis(1500));
+    assert!(w.take(client).is_empty());
+    w.after(Duration::from_millis(1));
+    let error = w.take_one(client);
+    assert_eq!(kind(&error), "Timeout");
+    assert_eq!(
+        error["error"]["message"],
+        "vscode/chat timed out: the host did not answer within 1.5 s"
+    );
+    assert_eq!(*cancelled(&w.take_one(host)), id);
+}
+
+#[test]
+fn bridge_dialect_callers_hear_of_a_deadline_before_their_own() {
+    let mut w = world();
+    let (_host, client) = (w.host(1), w.bridge_client(2));
+    w.says(client, bridge_call(1, json!({"timeout": 10_000})));
+    w.after(Duration::from_millis(9_499));
+    assert!(w.take(client).is_empty());
+    w.after(Duration::from_millis(1));
+    let answer = w.take_one(client);
+    assert_eq!((&answer["success"], &answer["code"]), (&json!(false), &json!(-32052)));
+}
+
+#[test]
+fn draining_fails_what_is_in_flight_and_closes_everybody() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    w.take(host);
+    w.event(Event::Drain);
+    assert_eq!(kind(&w.take_one(client)), "ShuttingDown");
+    assert_eq!(w.take(host).len(), 1, "a cancel");
+    assert_eq!(w.closed, [(host, CloseReason::Ending), (client, CloseReason::Ending)]);
+    w.says(client, call(2, json!({})));
+    assert!(w.take(host).is_empty() && w.take(client).is_empty(), "nobody listens any more");
+}

@@ -1,0 +1,167 @@
+//! No host, several hosts, hosts that go and come back.
+
+use super::*;
+
+#[test]
+fn without_a_host_requests_wait_and_then_say_how_to_attach_one() {
+    let mut w = world();
+    let client = w.client(2);
+    w.says(client, call(1, json!({"timeout": 30_000})));
+    w.after(Duration::from_millis(9_999));
+    assert!(w.take(client).is_empty());
+    w.after(Duration::from_millis(1));
+    let error = w.take_one(client);
+    assert_eq!(kind(&error), "HostUnavailable");
+    assert!(error["error"]["message"].as_str().unwrap().contains("bridge-daemon run"));
+}
+
+#[test]
+fn a_run_that_expects_an_editor_waits_until_the_deadline() {
+    let mut w = World::new(HostWait::UntilDeadline, Limits::default());
+    let client = w.client(2);
+    w.says(client, call(1, json!({"timeout": 25_000, "message": "early"})));
+    w.after(seconds(20));
+    assert!(w.take(client).is_empty());
+    let host = w.host(1);
+    let asked = w.take_one(host);
+    assert_eq!(asked["params"]["message"], "early");
+    // The time spent waiting counts.
+    w.after(seconds(5));
+    assert_eq!(kind(&w.take_one(client)), "Timeout");
+    assert_eq!(*cancelled(&w.take_one(host)), asked["id"]);
+}
+
+#[test]
+fn parked_requests_keep_their_order() {
+    let mut w = world();
+    let client = w.client(2);
+    for n in 0..20 {
+        w.says(client, call(n, json!({"n": n})));
+    }
+    let host = w.host(1);
+    let order: Vec<_> = w.take(host).iter().map(|asked| asked["params"]["n"].clone()).collect();
+    assert_eq!(order, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn when_the_host_goes_requests_in_flight_fail_and_new_ones_wait_for_its_return() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    w.closes(host);
+    let gone = w.take_one(client);
+    assert_eq!(kind(&gone), "HostGone");
+    assert_eq!(gone["error"]["data"]["mayHaveExecuted"], true);
+    w.says(client, call(2, json!({"runtimeId": "h1"})));
+    assert!(w.take(client).is_empty());
+    let back = w.connect(9, Role::Host, Dialect::JsonRpc);
+    w.register(back, json!({"runtimeId": "h1", "methods": ALL}));
+    let id = w.take_one(back)["id"].clone();
+    w.says(back, result(&id, json!("ok")));
+    assert_eq!(w.take_one(client)["result"], "ok");
+}
+
+#[test]
+fn a_host_that_registers_again_elsewhere_replaces_itself() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    let newer = w.connect(5, Role::Host, Dialect::JsonRpc);
+    w.register(newer, json!({"runtimeId": "h1", "methods": ALL}));
+    assert_eq!(w.closed, [(host, CloseReason::Replaced)]);
+    assert_eq!(kind(&w.take_one(client)), "HostGone");
+    w.closes(host);
+    w.says(client, call(2, json!({})));
+    assert_eq!(
+        w.take(newer).len(),
+        1,
+        "the end of the old connection must not take the new one off"
+    );
+}
+
+#[test]
+fn unknown_methods_and_runtimes_fail_at_once() {
+    let mut w = world();
+    let client = w.client(2);
+    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "nope"}));
+    assert_eq!(kind(&w.take_one(client)), "MethodNotFound");
+    let _host = w.host(1);
+    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "nope"}));
+    assert_eq!(w.take_one(client)["error"]["message"], "Unknown request type: nope");
+    w.says(client, call(1, json!({"runtimeId": "never-seen"})));
+    let error = w.take_one(client);
+    assert_eq!(
+        (kind(&error), &error["error"]["data"]["runtimes"]),
+        ("HostUnavailable", &json!(["h1"]))
+    );
+}
+
+#[test]
+fn hosts_may_offer_methods_of_their_own() {
+    let mut w = world();
+    let client = w.client(2);
+    let host = w.connect(1, Role::Host, Dialect::JsonRpc);
+    w.register(host, json!({"methods": ["my/\"odd\" one"]}));
+    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "my/\"odd\" one"}));
+    assert_eq!(w.take_one(host)["method"], "my/\"odd\" one");
+    w.says(client, call(2, json!({})));
+    assert_eq!(kind(&w.take_one(client)), "MethodNotFound", "a host is there, but it has no chat");
+}
+
+#[test]
+fn registrations_are_checked() {
+    let mut w = world();
+    let host = w.connect(1, Role::Host, Dialect::JsonRpc);
+    for params in [
+        json!({"methods": ["bridge/status"]}),
+        json!({"methods": ["runtime/list"]}),
+        json!({"methods": ["$/progress"]}),
+        json!({"methods": [""]}),
+        json!({"methods": vec!["x"; 257]}),
+        json!({"methods": ["x".repeat(129)]}),
+        json!({"methods": [], "runtimeId": "a b"}),
+        json!({"methods": [], "workspaceFolders": vec!["x"; 65]}),
+    ] {
+        let parsed = serde_json::from_value(params.clone()).unwrap();
+        assert!(w.broker.register(host, parsed, w.now).is_err(), "{params}");
+    }
+    assert!(w.broker.runtimes().is_empty());
+}
+
+#[test]
+fn focus_decides_between_windows() {
+    let mut w = world();
+    let (first, second, client) = (w.host(1), w.host(3), w.client(2));
+    let ask = |w: &mut World, n: u64| {
+        w.says(client, call(n, json!({})));
+        (w.take(first).len(), w.take(second).len())
+    };
+    assert_eq!(ask(&mut w, 1), (0, 1), "nobody had the focus: the newest");
+    let focus = |w: &mut World, host, focused| {
+        let params = serde_json::from_value(json!({"focused": focused})).unwrap();
+        w.broker.update(host, params, w.now).unwrap();
+    };
+    focus(&mut w, first, true);
+    assert_eq!(ask(&mut w, 2), (1, 0));
+    focus(&mut w, second, true);
+    assert_eq!(ask(&mut w, 3), (0, 1));
+    focus(&mut w, second, false);
+    assert_eq!(ask(&mut w, 4), (0, 1), "the one that had it last");
+    w.says(client, call(5, json!({"runtimeId": "h1"})));
+    assert_eq!(w.take(first).len(), 1, "unless one is named");
+}
+
+#[test]
+fn commands_are_not_run_in_a_guessed_window() {
+    let mut w = world();
+    let (first, second, client) = (w.host(1), w.host(3), w.client(2));
+    let command = |params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "execute_command", "params": params});
+    w.says(client, command(json!({})));
+    let error = w.take_one(client);
+    assert_eq!(
+        (kind(&error), &error["error"]["data"]["runtimes"]),
+        ("AmbiguousRuntime", &json!(["h1", "h3"]))
+    );
+    w.says(client, command(json!({"runtimeId": "h1"})));
+    assert_eq!((w.take(first).len(), w.take(second).len()), (1, 0));
+}
