@@ -18,7 +18,9 @@ fn caller(daemon: &Daemon) -> std::thread::JoinHandle<(usize, Option<String>)> {
                 return (answers, None);
             }
             match read(&mut socket) {
-                Some(answer) if answer["result"] == answers.to_string() => answers += 1,
+                Some(answer) if answer["result"].as_str() == Some(&*answers.to_string()) => {
+                    answers += 1;
+                }
                 Some(answer) => {
                     return (
                         answers,

@@ -1,0 +1,105 @@
+use harness::{Daemon, Program};
+use serde_json::{Value, json};
+
+use crate::{finish, start};
+
+#[test]
+fn stdio_relays_messages_byte_for_byte_both_ways() {
+    let daemon = Daemon::start();
+    let mut host = daemon.host("h");
+    let mut relay = start(&daemon, &["stdio"]);
+    relay.write(
+        "{\"jsonrpc\":\"2.0\",\"id\":\"\\u0031\",\"method\":\"chat\",\"params\":{\"n\":1e400}}\n",
+    );
+    let request = host.receive_text();
+    assert!(request.contains("\"params\":{\"n\":1e400}"), "{request}");
+    let id = serde_json::from_str::<Value>(&request.replace("1e400", "1")).unwrap()["id"].clone();
+    host.send(&json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id, "value": {"text": "a"}}}));
+    assert_eq!(
+        relay.line(),
+        r#"{"jsonrpc":"2.0","method":"$/progress","params":{"id":"\u0031","value":{"text":"a"}}}"#
+    );
+    // The end of stdin does not lose the answer that is still to come.
+    relay.close_stdin();
+    host.send_text(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":1.0}}"#));
+    let said = finish(relay);
+    assert_eq!(
+        (said.code, said.lines),
+        (Some(0), vec![r#"{"jsonrpc":"2.0","id":"\u0031","result":1.0}"#.to_owned()])
+    );
+}
+
+#[test]
+fn stdio_answers_nonsense_and_goes_on() {
+    let daemon = Daemon::start();
+    let mut relay = start(&daemon, &["stdio"]);
+    relay.write("nonsense\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"bridge/ping\"}\n");
+    assert!(relay.line().contains("-32700"));
+    assert_eq!(relay.line(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(finish(relay).code, Some(0));
+}
+
+/// A scripted host with these rules, registered.
+fn scripted(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf) {
+    let directory = daemon.runtime_directory();
+    std::fs::write(directory.join("rules.json"), rules.to_string()).unwrap();
+    let log = directory.join("log.jsonl");
+    let mut command = daemon.command("bridge-client");
+    command
+        .args(["host", "--session", daemon.text("session"), "--rules"])
+        .arg(directory.join("rules.json"));
+    let host = Program::start(command.arg("--log").arg(&log));
+    assert!(serde_json::from_str::<Value>(&host.line()).unwrap()["runtimeId"].is_string());
+    (host, log)
+}
+
+#[test]
+fn a_scripted_host_answers_by_the_first_rule_that_fits() {
+    let daemon = Daemon::start();
+    let rules = json!({"runtimeId": "scripted", "rules": [
+        {"method": "vscode/chat", "when": {"message": "2+2?"}, "result": {"response": "4"}},
+        {"method": "vscode/chat", "result": {"response": "You said: ${message}"}},
+        {"method": "vscode/executeCommand", "error": {"code": -32054, "message": "not here"}},
+        {"method": "my/own", "result": [1]},
+    ]});
+    let (_host, log) = scripted(&daemon, &rules);
+    let mut client = daemon.client();
+    assert_eq!(client.call("chat", json!({"message": "2+2?"}))["response"], "4");
+    assert_eq!(client.call("chat", json!({"message": "hello"}))["response"], "You said: hello");
+    assert_eq!(client.call("my/own", Value::Null), json!([1]));
+    client.ask("execute_command", json!({"command": "x"}));
+    assert_eq!(client.receive()["error"], json!({"code": -32054, "message": "not here"}));
+    assert_eq!(client.call("runtime/list", Value::Null)[0]["runtimeId"], "scripted");
+    let log = std::fs::read_to_string(log).unwrap();
+    let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["event"], &first["params"]["message"]), (&json!("request"), &json!("2+2?")));
+}
+
+#[test]
+fn a_scripted_host_can_be_held_at_a_gate() {
+    let daemon = Daemon::start();
+    let gate = daemon.runtime_directory().join("gate");
+    nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let rules = json!({"rules": [{"method": "vscode/chat", "progress": [{"text": "early"}], "gate": gate, "result": {"response": "late"}}]});
+    let (_host, _) = scripted(&daemon, &rules);
+    let mut client = daemon.client();
+    client.ask("chat", json!({"message": "x"}));
+    assert_eq!(
+        client.receive()["params"]["value"]["text"],
+        "early",
+        "while the host waits at the gate"
+    );
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(client.receive()["result"]["response"], "late");
+}
+
+#[test]
+fn a_scripted_host_that_is_replaced_says_so_and_ends() {
+    let daemon = Daemon::start();
+    let rules = json!({"runtimeId": "same", "rules": [{"method": "vscode/chat", "result": {}}]});
+    let (host, _) = scripted(&daemon, &rules);
+    let _newer = daemon.host("same");
+    let said = finish(host);
+    assert_ne!(said.code, Some(0));
+    assert!(said.stderr.contains("same"), "{}", said.stderr);
+}

@@ -1,0 +1,100 @@
+use std::path::{Path, PathBuf};
+
+use bridge_protocol::ErrorKind;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What stands between backticks or in the target of a link and looks like a path of this repository.
+fn paths(text: &str) -> Vec<String> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let ours = |path: &&str| {
+        let tops = [
+            "bridge-",
+            "connection-file/",
+            "tests/",
+            "scripts/",
+            "examples/",
+            "vscode-ext/",
+            "sandbox/",
+            "bench/",
+            ".ci/",
+        ];
+        tops.iter().any(|top| path.starts_with(top))
+            && path.contains('/')
+            && !path.contains([' ', '*', '{', '$', '|', '…'])
+    };
+    quoted
+        .chain(linked)
+        .filter(ours)
+        .map(|path| path.split('#').next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[test]
+fn every_path_that_a_document_names_exists() {
+    for document in
+        ["README.md", "ARCHITECTURE.md", "PROTOCOL.md", "CHANGELOG.md", "tests/README.md"]
+    {
+        let named = paths(&read(document));
+        for path in &named {
+            assert!(root().join(path).exists(), "{document} names {path}, which does not exist");
+        }
+    }
+    assert!(paths(&read("ARCHITECTURE.md")).len() > 20, "the map of the code names its files");
+}
+
+#[test]
+fn the_protocol_lists_every_error() {
+    let text = read("PROTOCOL.md");
+    for kind in ErrorKind::ALL {
+        let row = format!("| {} | {} |", kind.code(), kind.name());
+        assert!(text.contains(&row), "PROTOCOL.md lacks the row {row}");
+    }
+}
+
+#[test]
+fn the_two_commands_of_the_readme_exist_and_ci_runs_the_second() {
+    let readme = read("README.md");
+    for script in ["./scripts/demo", "./scripts/test"] {
+        assert!(readme.contains(script), "{script}");
+        let mode = std::fs::metadata(root().join(script)).unwrap().permissions();
+        assert_ne!(
+            std::os::unix::fs::PermissionsExt::mode(&mode) & 0o111,
+            0,
+            "{script} is not executable"
+        );
+    }
+    assert!(read(".ci/run").contains("scripts/test"));
+}
+
+#[test]
+fn help_is_complete_and_the_same_as_written() {
+    for (program, arguments, name) in [
+        ("bridge-daemon", &["--help"][..], "bridge-daemon"),
+        ("bridge-daemon", &["run", "--help"], "bridge-daemon-run"),
+        ("bridge-daemon", &["serve", "--help"], "bridge-daemon-serve"),
+        ("bridge-client", &["--help"], "bridge-client"),
+        ("bridge-client", &["call", "--help"], "bridge-client-call"),
+        ("bridge-client", &["host", "--help"], "bridge-client-host"),
+    ] {
+        let output = std::process::Command::new(harness::binary(program))
+            .args(arguments)
+            .env("COLUMNS", "100")
+            .output()
+            .unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        let path = root().join(format!("tests/contract/help/{name}.txt"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &help).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(help, written, "{name}: run with UPDATE_GOLDEN=1 and look at the difference");
+    }
+}

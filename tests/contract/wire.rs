@@ -1,0 +1,117 @@
+use std::fmt::Debug;
+
+use bridge_protocol::methods::*;
+use bridge_protocol::{Dialect, ErrorKind, Message, Method, Outcome};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn golden(name: &str) -> Vec<Value> {
+    let path = format!("{}/wire/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn requests_mean_what_they_should() {
+    for case in golden("requests.json") {
+        let text = case["text"].as_str().unwrap();
+        let Ok(Message::Request(request)) = Message::parse(text) else { panic!("{case}") };
+        let dialect = match request.dialect {
+            Dialect::JsonRpc => "jsonRpc",
+            Dialect::Bridge => "bridge",
+        };
+        let method = match Method::from_name(&request.method) {
+            Some(method) => method.name().to_owned(),
+            None => request.method.clone().into_owned(),
+        };
+        let params: Value =
+            request.params.map_or(Value::Null, |raw| serde_json::from_str(raw.get()).unwrap());
+        assert_eq!(
+            json!([dialect, request.id.raw(), method, params]),
+            json!([case["dialect"], case["id"], case["method"], case["params"]]),
+            "{}",
+            case["name"]
+        );
+    }
+}
+
+#[test]
+fn answers_mean_what_they_should() {
+    for case in golden("answers.json") {
+        match Message::parse(case["text"].as_str().unwrap()).unwrap() {
+            Message::Response(response) => {
+                assert_eq!(json!(response.id), case["id"], "{case}");
+                match response.outcome {
+                    Outcome::Success(result) => assert_eq!(
+                        serde_json::from_str::<Value>(result.get()).unwrap(),
+                        case["result"]
+                    ),
+                    Outcome::Failure(error) => {
+                        let error: Value = serde_json::from_str(error.get()).unwrap();
+                        assert_eq!(
+                            json!([error["code"], error["data"]["kind"]]),
+                            json!([case["error"]["code"], case["error"]["kind"]])
+                        );
+                    }
+                    Outcome::Malformed => panic!("{case}"),
+                }
+            }
+            Message::Notification(note) => {
+                let progress: ProgressParams<'_> =
+                    serde_json::from_str(note.params.unwrap().get()).unwrap();
+                assert_eq!(
+                    serde_json::from_str::<Value>(progress.value.get()).unwrap(),
+                    case["progress"]
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_table_of_errors_is_the_same_everywhere() {
+    let table: Vec<_> = ErrorKind::ALL
+        .iter()
+        .map(
+            |kind| json!({"code": kind.code(), "kind": kind.name(), "retryable": kind.retryable()}),
+        )
+        .collect();
+    assert_eq!(golden("errors.json"), table);
+}
+
+#[test]
+fn parameters_and_results_survive_the_types() {
+    for case in golden("methods.json") {
+        match case["method"].as_str().unwrap() {
+            Chat::NAME => check::<Chat>(&case),
+            ShowMessage::NAME => check::<ShowMessage>(&case),
+            ExecuteCommand::NAME => check::<ExecuteCommand>(&case),
+            GetChatHistory::NAME => check::<GetChatHistory>(&case),
+            Hello::NAME => check::<Hello>(&case),
+            Register::NAME => check::<Register>(&case),
+            ListRuntimes::NAME => check::<ListRuntimes>(&case),
+            other => panic!("no type for {other}"),
+        }
+    }
+}
+
+/// To the type and back changes nothing, but for defaults that are spelt out.
+fn check<M: MethodType>(case: &Value)
+where
+    M::Params: Debug,
+    M::Result: Debug,
+{
+    let mut params = round_trip::<M::Params>(&case["params"]);
+    if case["params"]["level"].is_null() {
+        params.as_object_mut().unwrap().remove("level");
+    }
+    assert_eq!(params, case["params"]);
+    assert_eq!(round_trip::<M::Result>(&case["result"]), case["result"]);
+}
+
+fn round_trip<T: Serialize + DeserializeOwned>(value: &Value) -> Value {
+    let typed: T =
+        serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"));
+    serde_json::to_value(typed).unwrap()
+}
