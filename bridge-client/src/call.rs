@@ -8,14 +8,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bridge_protocol::limits::TIMEOUT_MAX;
+use bridge_protocol::limits::{MESSAGE_BYTES, TIMEOUT_MAX};
 use bridge_protocol::print::ErrorParts;
 use bridge_protocol::timeout::{Allowance, RoutingParams};
-use bridge_protocol::{ErrorKind, Method, Outcome, WireError, method};
+use bridge_protocol::{ErrorKind, Method, Outcome, WireError, method, print};
 use futures_util::future::BoxFuture;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
@@ -228,6 +228,19 @@ pub(crate) fn with_timeout(
     let ms = timeout.as_micros() as f64 / 1000.0;
     let comma = if members.trim_start().starts_with('}') { "" } else { "," };
     RawValue::from_string(format!("{{\"timeout\":{ms}{comma}{members}")).ok()
+}
+
+/// The text of a notification that fits into a message.
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> Result<String, Error> {
+    let params = to_raw_value(params).map_err(|error| Error::BadParams {
+        method: method.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let text = print::notification(method, Some(&params));
+    match text.len() {
+        bytes if bytes > MESSAGE_BYTES => Err(Error::TooBig { bytes }),
+        _ => Ok(text),
+    }
 }
 
 /// Turns what came over the wire into what the caller gets.

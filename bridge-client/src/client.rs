@@ -95,10 +95,7 @@ pub(crate) enum Control {
         params: Option<Box<RawValue>>,
         waiter: Waiter,
     },
-    Notify {
-        method: String,
-        params: Option<Box<RawValue>>,
-    },
+    Notify(String),
     /// The answer is no longer wanted, but awaited.
     Cancel(CallKey),
     /// Nobody awaits the answer.
@@ -153,12 +150,8 @@ impl Client {
 
     /// Sends a notification, for instance a `dapEvent`. It is dropped when there is no connection.
     pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), Error> {
-        let params = to_raw_value(params).map_err(|error| Error::BadParams {
-            method: method.to_owned(),
-            reason: error.to_string(),
-        })?;
-        let control = Control::Notify { method: method.to_owned(), params: Some(params) };
-        self.control.send(control).map_err(|_| Error::Closed)
+        let text = call::notification(method, params)?;
+        self.control.send(Control::Notify(text)).map_err(|_| Error::Closed)
     }
 
     /// What the daemon says without being asked, from now on.

@@ -62,11 +62,10 @@ impl Endpoint {
         session: Option<&SessionId>,
         get: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        if let Some([address, token, own]) = env::read(&get) {
-            let endpoint = Self::from_environment(&address, token, &own)?;
-            if session.is_none_or(|session| *session == endpoint.session) {
-                return Ok(endpoint);
-            }
+        if let Some([address, token, own]) = env::read(&get)
+            && session.is_none_or(|session| session.as_str() == own)
+        {
+            return Self::from_environment(&address, token, &own);
         }
         let chosen = match session {
             Some(session) => Some(session.clone()),

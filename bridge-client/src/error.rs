@@ -235,7 +235,7 @@ fn kind_of(error: &WireError) -> String {
 }
 
 /// What the system said, without the "(os error 111)" that tells people nothing.
-fn without_number(cause: &io::Error) -> String {
+pub fn without_number(cause: &io::Error) -> String {
     let text = cause.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
 }

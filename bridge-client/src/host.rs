@@ -13,10 +13,11 @@ mod request;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::methods::{
     MethodType, Register, RegisterParams, RegisterResult, Update, UpdateParams,
 };
-use bridge_protocol::{ErrorKind, WireError, print};
+use bridge_protocol::{ErrorKind, WireError};
 use futures_util::FutureExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -25,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::Backoff;
-use crate::call::answer_of;
+use crate::call::{self, answer_of};
 use crate::client::Options;
 use crate::connection::{Connection, Dial, dialler};
 use crate::endpoint::Endpoint;
@@ -59,7 +60,7 @@ pub struct HostHandle(mpsc::UnboundedSender<Control>);
 #[derive(Debug)]
 enum Control {
     Update(UpdateParams),
-    Notify { method: String, params: Box<RawValue> },
+    Notify(String),
 }
 
 /// Of its own calls a host keeps nothing; of a request, the way to cancel it.
@@ -156,9 +157,7 @@ impl Host {
                 Some(reply) = replies.recv(), if has_room => self.reply(reply),
                 Some(control) = self.controls.1.recv(), if has_room => match control {
                     Control::Update(update) => self.update(update),
-                    Control::Notify { method, params } => {
-                        self.connection.send(print::notification(&method, Some(&params)));
-                    }
+                    Control::Notify(text) => self.connection.send(text),
                 },
                 Some(_) = handlers.join_next() => {}
             }
@@ -192,10 +191,16 @@ impl Host {
         None
     }
 
+    /// Sends what a handler has to say, unless it is too big: the daemon would end the connection,
+    /// and with it every other request.
     fn reply(&mut self, reply: Reply) {
+        let fits = |text: &String| text.len() <= MESSAGE_BYTES;
         let text = match reply {
-            Reply::Progress(id, value) => self.peer.progress(&id, &value),
-            Reply::Answer(id, result) => self.peer.answer(&id, result.as_deref()),
+            Reply::Progress(id, value) => self.peer.progress(&id, &value).filter(fits),
+            Reply::Answer(id, result) => self.peer.answer(&id, result.as_deref()).map(|text| {
+                let too_big = || ErrorKind::OversizedResponse.error("the answer is too big");
+                if fits(&text) { text } else { self.peer.refuse(&id, &too_big()) }
+            }),
         };
         if let Some(text) = text {
             self.connection.send(text);
@@ -249,12 +254,8 @@ impl HostHandle {
 
     /// Sends a notification, for instance a `dapEvent` with the number of the client it is for.
     pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), Error> {
-        let params = to_raw_value(params).map_err(|error| Error::BadParams {
-            method: method.to_owned(),
-            reason: error.to_string(),
-        })?;
-        let control = Control::Notify { method: method.to_owned(), params };
-        self.0.send(control).map_err(|_| Error::Closed)
+        let text = call::notification(method, params)?;
+        self.0.send(Control::Notify(text)).map_err(|_| Error::Closed)
     }
 }
 
@@ -273,16 +274,9 @@ async fn register(
     let answer = async {
         loop {
             let text = connection.next().await?;
-            match peer.receive(&text) {
-                Incoming::Answer { outcome, .. } => return answer_of(Register::NAME, outcome),
-                // A request that overtook the answer would be ours to refuse; the daemon sends
-                // none before it has answered.
-                Incoming::Request(request) => {
-                    let error = ErrorKind::HostUnavailable.error("the host is not ready yet");
-                    let text = print::failure(request.dialect, Some(&request.id), &error);
-                    connection.send(text);
-                }
-                _ => {}
+            // The daemon sends no requests before it has answered.
+            if let Incoming::Answer { outcome, .. } = peer.receive(&text) {
+                return answer_of(Register::NAME, outcome);
             }
         }
     };

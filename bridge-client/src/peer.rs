@@ -157,16 +157,21 @@ impl<C, S> Peer<C, S> {
         self.serving.contains_key(&id.key()).then(|| print::progress(id, value))
     }
 
-    /// Prints the answer to a request that is being served, which ends with that.
+    /// Prints the answer to a request that is being served, which ends with that. An answer that
+    /// cannot be sent (it is nested too deep) becomes the error that says so.
     pub fn answer(
         &mut self,
         id: &CallId<'_>,
         result: Result<&RawValue, &WireError>,
     ) -> Option<String> {
         self.serving.remove(&id.key())?;
-        Some(match result {
+        let text = match result {
             Ok(result) => print::success(Dialect::JsonRpc, id, result),
             Err(error) => print::failure(Dialect::JsonRpc, Some(id), error),
+        };
+        Some(match Message::parse(&text) {
+            Ok(_) => text,
+            Err(rejection) => print::failure(Dialect::JsonRpc, Some(id), &rejection.error),
         })
     }
 

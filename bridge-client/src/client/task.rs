@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::methods::{Hello, HelloParams, MethodType};
-use bridge_protocol::{ErrorKind, Outcome, PROTOCOL_VERSION, print};
+use bridge_protocol::{ErrorKind, Outcome, PROTOCOL_VERSION};
 use futures_util::future::BoxFuture;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -109,13 +109,12 @@ impl Task {
         let first_deadline = self.unsent.iter().map(|unsent| unsent.waiter.deadline).min();
         let controls = &mut self.controls;
         match &mut self.link {
-            Link::Up(connection) => {
-                let has_room = connection.has_room();
-                tokio::select! {
-                    received = connection.next() => Event::Received(received),
-                    count = controls.recv_many(batch, BATCH), if has_room => Event::Controls(count),
-                }
-            }
+            // Controls are taken even when much waits to be sent: a cancel or a close shall not
+            // wait for a daemon that does not read. The calls themselves are bounded.
+            Link::Up(connection) => tokio::select! {
+                received = connection.next() => Event::Received(received),
+                count = controls.recv_many(batch, BATCH) => Event::Controls(count),
+            },
             Link::Down { .. } => Event::Controls(controls.recv_many(batch, BATCH).await),
             Link::Dialling { attempt, .. } => {
                 let deadline = first_deadline.unwrap_or_else(|| Instant::now() + FOREVER);
@@ -140,11 +139,7 @@ impl Task {
                     self.dial_again(Backoff::new(Instant::now(), window), None);
                 }
             },
-            Control::Notify { method, params } => {
-                if let Link::Up(connection) = &mut self.link {
-                    connection.send(print::notification(&method, params.as_deref()));
-                }
-            }
+            Control::Notify(text) => self.send(text),
             Control::Cancel(key) => self.cancel(key, Wanted::Answer),
             Control::Abandon(key) => self.cancel(key, Wanted::Nothing),
             Control::Close(closed) => return ControlFlow::Break(closed),
@@ -164,6 +159,7 @@ impl Task {
         }
     }
 
+    /// Without a connection there is nobody to send to.
     fn send(&mut self, text: String) {
         if let Link::Up(connection) = &mut self.link {
             connection.send(text);

@@ -415,6 +415,8 @@ async fn requests_to_a_client_are_refused_and_nonsense_is_ignored() {
 async fn events_and_notifications_go_both_ways() {
     let (client, _daemon, mut side) = connected().await;
     let mut notices = client.notices();
+    let large = raw(&format!("\"{}\"", "x".repeat(MESSAGE_BYTES)));
+    assert!(matches!(client.notify("dapEvent", &large), Err(Error::TooBig { .. })));
     client.notify("dapEvent", &json!({"event": "asyncOperationStarted", "body": {}})).unwrap();
     assert_eq!(side.receive().await["params"]["event"], "asyncOperationStarted");
     let params = json!({"event": "asyncOperationSubmit", "body": {"result": 1}});
@@ -439,6 +441,17 @@ async fn closing_says_goodbye_and_ends_what_waits() {
     closing.await.unwrap();
     assert!(matches!(call.await, Err(Error::Closed)));
     assert!(matches!(other.call_raw("m", None, None).await, Err(Error::Closed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_does_not_wait_for_a_daemon_that_does_not_read() {
+    let (client, _daemon, _side) = connected().await;
+    let large = raw(&format!("[\"{}\"]", "x".repeat(2 * 1024 * 1024)));
+    let call = client.call_raw("my/method", large, None);
+    let start = Instant::now();
+    within("the end", client.close()).await;
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(matches!(call.await, Err(Error::Closed)));
 }
 
 #[tokio::test(start_paused = true)]

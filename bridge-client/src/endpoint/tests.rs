@@ -80,6 +80,9 @@ fn a_session_that_was_chosen_beats_the_environment() {
     assert_eq!(machine.find(Some("other")).unwrap().token.expose(), "c".repeat(64));
     let missing = machine.find(Some("missing")).unwrap_err();
     assert!(matches!(&missing, Error::UnknownSession(session) if session.as_str() == "missing"));
+    let broken = Machine::new().with_daemon("other", None).with_run("nonsense", "mine");
+    assert!(broken.find(Some("other")).is_ok());
+    assert!(matches!(broken.find(None), Err(Error::BadSetting { .. })));
 }
 
 #[test]

@@ -135,6 +135,24 @@ async fn a_handler_that_panics_fails_its_own_request_only() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_big_fails_its_own_request_only() {
+    let (host, _daemon, mut side) = attached().await;
+    tokio::spawn(host.serve(async |request: Request| {
+        if request.params_as::<Value>()?["big"] == true {
+            let large =
+                RawValue::from_string(format!("\"{}\"", "x".repeat(MESSAGE_BYTES))).unwrap();
+            request.progress(&large).await?;
+            return Ok(large);
+        }
+        Ok(RawValue::NULL.to_owned())
+    }));
+    ask(&mut side, 1, json!({"big": true})).await;
+    assert_eq!(side.receive().await["error"]["code"], -32008);
+    ask(&mut side, 2, json!({})).await;
+    assert_eq!(side.receive().await["id"], 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn raw_results_are_sent_as_they_are() {
     let (host, _daemon, mut side) = attached().await;
     tokio::spawn(host.serve(async |request: Request| Ok(request.params)));

@@ -139,6 +139,16 @@ fn a_request_is_answered_once_and_streams_until_then() {
 }
 
 #[test]
+fn an_answer_that_the_daemon_could_not_read_becomes_an_error() {
+    let mut peer = TestPeer::default();
+    let request = request(&mut peer, r#"{"jsonrpc":"2.0","id":5,"method":"m"}"#);
+    peer.serve(&request.id, "kept");
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let answer = peer.answer(&request.id, Ok(raw(&deep))).unwrap();
+    assert!(answer.contains("\"id\":5") && answer.contains("-32700"), "{answer}");
+}
+
+#[test]
 fn a_cancel_names_a_request_that_is_being_served_in_any_spelling() {
     let mut peer = TestPeer::default();
     let request = request(&mut peer, r#"{"jsonrpc":"2.0","id":"1","method":"m"}"#);

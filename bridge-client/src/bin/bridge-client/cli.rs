@@ -66,12 +66,16 @@ pub enum Command {
     #[command(after_help = CALL_HELP)]
     Call(Call),
     /// Ask the host's language model and print the answer, as it comes on a terminal
+    #[command(after_help = CHAT_HELP)]
     Chat(Chat),
     /// Show a message to the person at the host
+    #[command(after_help = SHOW_MESSAGE_HELP)]
     ShowMessage(ShowMessage),
     /// Run an editor command and print what it returns, if anything
+    #[command(after_help = EXECUTE_COMMAND_HELP)]
     ExecuteCommand(ExecuteCommand),
     /// Print what was said in a conversation
+    #[command(after_help = HISTORY_HELP)]
     History(History),
     /// Print what the daemon is doing
     Status,
@@ -114,6 +118,14 @@ pub struct Call {
     pub params: Vec<String>,
 }
 
+const CHAT_HELP: &str = "\
+Examples:
+  bridge-client chat 'Name three primes'
+  git diff | bridge-client --timeout 120 chat - --model gpt
+  bridge-client chat 'And the next one?' --conversation conversation-1
+
+When the host refuses to answer, the reason is printed on stderr and the exit code is 8.";
+
 /// `chat MESSAGE`
 #[derive(Args, Debug)]
 pub struct Chat {
@@ -126,6 +138,13 @@ pub struct Chat {
     #[arg(long, value_name = "ID")]
     pub conversation: Option<String>,
 }
+
+const SHOW_MESSAGE_HELP: &str = "\
+Examples:
+  bridge-client show-message 'Build finished'
+  bridge-client --timeout 300 show-message 'Deploy now?' --level warning --button Yes --button No
+
+Prints the button that was pressed, or nothing.";
 
 /// `show-message TEXT`
 #[derive(Args, Debug)]
@@ -147,6 +166,14 @@ pub enum Level {
     Error,
 }
 
+const EXECUTE_COMMAND_HELP: &str = "\
+Examples:
+  bridge-client execute-command workbench.action.files.saveAll
+  bridge-client execute-command vscode.open https://example.org
+  bridge-client execute-command my.command 42 text '{\"a\": 1}' -- -x
+
+A string is printed as text, anything else as JSON; with --json the whole result is printed.";
+
 /// `execute-command COMMAND …`
 #[derive(Args, Debug)]
 pub struct ExecuteCommand {
@@ -156,6 +183,10 @@ pub struct ExecuteCommand {
     #[arg(value_name = "ARG")]
     pub args: Vec<String>,
 }
+
+const HISTORY_HELP: &str = "\
+Example:
+  bridge-client history conversation-1 --limit 3";
 
 /// `history CONVERSATION`
 #[derive(Args, Debug)]
@@ -184,7 +215,7 @@ The file is JSON:
     {\"method\": \"vscode/executeCommand\", \"error\": {\"code\": -32054, \"message\": \"not here\"}},
     {\"method\": \"*\", \"silent\": true}]}
 
-The first rule whose method (or *) fits and whose `when` members equal those of the params is played:
+The first rule whose method (or *) fits and whose `when` members equal those of the params counts:
   progress  values sent first, in order
   gate      a FIFO, opened for reading and read to its end before going on
   delayMs   milliseconds to wait
@@ -193,8 +224,10 @@ then exactly one of
   error     an error object: code, message, data
   silent    true: never answer
   exit      true: end this process at once
-Without a rule the answer is -32601. Names with * fit the four vscode/ methods and those in \"methods\".
-Once registered, {\"runtimeId\": …} is printed; the host then serves until it is killed or the daemon ends.";
+Without a rule the answer is -32601. The host registers the methods that its rules name; a rule
+for * adds the four vscode/ methods, and \"methods\": [\"my/own\"] beside \"rules\" any others.
+
+Once registered it prints {\"runtimeId\": …} and serves until it is killed or the daemon ends.";
 
 /// `host --rules FILE`
 #[derive(Args, Debug)]

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bridge_client::Error;
+use bridge_client::error::without_number;
 use bridge_protocol::ErrorKind;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ pub enum Failure {
         reason: String,
     },
     /// Stdin cannot be read.
-    #[error("cannot read stdin ({0}): give the text as an argument instead of -")]
+    #[error("cannot read stdin ({}): give the text as an argument instead of -", without_number(.0))]
     Input(io::Error),
     /// A chat was answered with a refusal. The sentence says why.
     #[error("{0}")]
@@ -58,10 +59,10 @@ pub enum Failure {
     #[error("interrupted")]
     Interrupted,
     /// Stdout cannot be written to.
-    #[error("cannot write to stdout ({0}): check where it leads")]
+    #[error("cannot write to stdout ({}): check where it leads", without_number(.0))]
     Output(io::Error),
     /// The runtime did not start.
-    #[error("cannot start ({0}): the system has too few resources, try again later")]
+    #[error("cannot start ({}): the system has too few resources, try again later", without_number(.0))]
     Start(io::Error),
 }
 

@@ -3,15 +3,14 @@
 //! Only the space between tokens changes. A parser that builds values would lose what it cannot
 //! hold (`1e400`, 20-digit integers, lone surrogates, the order of members); this one cannot.
 
-use std::fmt::Write;
+use std::borrow::Cow;
 
 /// How to lay tokens out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One line, no spaces: for a pipe.
     Compact,
-    /// One member or element per line: for a terminal. Control characters are escaped, as some
-    /// that JSON allows (U+009B) start a terminal's escape sequence.
+    /// One member or element per line: for a terminal.
     Indented,
 }
 
@@ -22,9 +21,6 @@ pub fn reformat(text: &str, layout: Layout) -> String {
     let mut pieces = pieces(text).peekable();
     while let Some(piece) = pieces.next() {
         match piece {
-            Piece::Inside(c) if c.is_control() && layout == Layout::Indented => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
             Piece::Inside(c) => out.push(c),
             Piece::Between(open @ ('{' | '[')) => {
                 out.push(open);
@@ -50,6 +46,23 @@ pub fn reformat(text: &str, layout: Layout) -> String {
         }
     }
     out
+}
+
+/// The same JSON without what a terminal would obey. JSON escapes most control characters by
+/// itself, but not those from U+007F to U+009F, one of which starts an escape sequence.
+pub fn without_controls(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_obeyed(c) {
+            true => out.push_str(&format!("\\u{:04x}", c as u32)),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 fn new_line(out: &mut String, depth: usize, layout: Layout) {
@@ -112,8 +125,7 @@ mod tests {
 
     #[test]
     fn terminals_get_no_control_characters() {
-        let text = "[\"\u{9b}31m \u{7f}\"]";
-        assert_eq!(reformat(text, Layout::Indented), "[\n  \"\\u009b31m \\u007f\"\n]");
-        assert_eq!(reformat(text, Layout::Compact), text);
+        assert_eq!(without_controls("[\"\u{9b}31m \u{7f}ü\"]"), "[\"\\u009b31m \\u007fü\"]");
+        assert!(matches!(without_controls("[\n\"ü\"]"), Cow::Borrowed(_)));
     }
 }

@@ -16,6 +16,7 @@ use crate::json_text::{self, Layout};
 /// Stdout, and how results shall look on it.
 pub struct Output {
     stdout: Stdout,
+    is_terminal: bool,
     pub style: Style,
 }
 
@@ -32,15 +33,16 @@ pub enum Style {
 
 impl Output {
     pub fn new(json: bool) -> Self {
-        let style = match (json, io::stdout().is_terminal()) {
+        let is_terminal = io::stdout().is_terminal();
+        let style = match (json, is_terminal) {
             (true, _) => Style::Json,
             (false, true) => Style::Terminal,
             (false, false) => Style::Pipe,
         };
-        Self { stdout: tokio::io::stdout(), style }
+        Self { stdout: tokio::io::stdout(), is_terminal, style }
     }
 
-    /// A line of text.
+    /// A line of text; with [`Style::Json`] it must be JSON.
     pub async fn line(&mut self, text: &str) -> Result<(), Failure> {
         let text = self.shown(text);
         self.write(&format!("{text}\n")).await
@@ -55,17 +57,21 @@ impl Output {
     /// A JSON value in the style asked for.
     pub async fn json(&mut self, value: &RawValue) -> Result<(), Failure> {
         let text = match self.style {
-            Style::Json => Cow::Borrowed(value.get()),
-            Style::Pipe => json_text::reformat(value.get(), Layout::Compact).into(),
-            Style::Terminal => json_text::reformat(value.get(), Layout::Indented).into(),
+            Style::Json => return self.line(value.get()).await,
+            Style::Pipe => json_text::reformat(value.get(), Layout::Compact),
+            Style::Terminal => {
+                let indented = json_text::reformat(value.get(), Layout::Indented);
+                json_text::without_controls(&indented).into_owned()
+            }
         };
         self.write(&format!("{text}\n")).await
     }
 
     fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.style {
-            Style::Terminal => visible(text),
-            Style::Pipe | Style::Json => Cow::Borrowed(text),
+        match (self.is_terminal, self.style) {
+            (false, _) => Cow::Borrowed(text),
+            (true, Style::Json) => json_text::without_controls(text),
+            (true, _) => visible(text),
         }
     }
 
@@ -75,9 +81,11 @@ impl Output {
     }
 }
 
-/// A word to the person, on stderr. Nothing can be done if nobody hears it.
+/// A word to the person, on stderr. Nothing can be done if nobody hears it. The line is written in
+/// one piece, so that those of several programs do not mix.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", visible(text));
+    let line = format!("{}\n", visible(text));
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// An error, on stderr, after the program's name.

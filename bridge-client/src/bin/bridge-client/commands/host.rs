@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge_client::error::without_number;
 use bridge_client::host::{Cancel, Request};
 use bridge_client::{Endpoint, Host, Options};
 use bridge_protocol::{ErrorKind, Secret, WireError};
@@ -129,7 +130,7 @@ impl Log {
             Ok(file) => Ok(Self(Some(file))),
             Err(error) => Err(Failure::File {
                 path,
-                reason: format!("{error}; name a file that can be written"),
+                reason: format!("{}; name a file that can be written", without_number(&error)),
             }),
         }
     }
@@ -157,7 +158,7 @@ fn id(request: &Request) -> Option<&RawValue> {
 fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| Failure::File {
         path: path.to_owned(),
-        reason: format!("{error}; name a file that can be read"),
+        reason: format!("{}; name a file that can be read", without_number(&error)),
     })
 }
 
