@@ -42,8 +42,6 @@
 //! Reading order: [`endpoint`], [`connection`], [`peer`], [`client`], [`call`], [`host`],
 //! [`error`]. The program `bridge-client` is built on nothing but this library.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))] // Tests fail by panicking.
-
 pub mod endpoint;
 
 pub mod connection;

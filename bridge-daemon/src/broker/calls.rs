@@ -452,6 +452,9 @@ fn timed_out(pending: &Pending, now: Instant) -> WireError {
         ("mayHaveExecuted".to_owned(), json!(true)),
     ]);
     let (method, seconds) = (&pending.method, elapsed.as_secs_f64());
-    let reason = format!("{method} timed out: the host did not answer within {seconds:.1} s");
+    let reason = format!(
+        "{method} timed out: the host did not answer within {seconds:.1} s; give it a longer timeout, or \
+         look at what it is waiting for"
+    );
     ErrorKind::Timeout.error_with(reason, facts)
 }

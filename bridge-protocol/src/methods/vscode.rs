@@ -45,7 +45,7 @@ pub struct ChatResult {
     /// True when nobody answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
-    /// Why, for instance `no_model`, `refusal`, `consent`.
+    /// Why, for people: a word such as `refusal`, or a sentence. Programs look at `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_reason: Option<String>,
     /// Whether a chat view was opened for the person instead.

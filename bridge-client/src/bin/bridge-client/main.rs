@@ -5,15 +5,12 @@
 //! returns a [`failure::Failure`], which [`failure`] turns into one line on stderr and one of the
 //! exit codes in its table.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))] // Tests fail by panicking.
-
 mod cli;
 mod commands;
 mod failure;
 mod json_text;
 mod output;
 mod params;
-mod utc;
 
 use std::process::ExitCode;
 

@@ -50,7 +50,8 @@ fn deadlines_name_method_and_duration_and_tell_the_host() {
     assert_eq!(kind(&error), "Timeout");
     assert_eq!(
         error["error"]["message"],
-        "vscode/chat timed out: the host did not answer within 1.5 s"
+        "vscode/chat timed out: the host did not answer within 1.5 s; give it a longer timeout, or look at \
+         what it is waiting for"
     );
     assert_eq!(*cancelled(&w.take_one(host)), id);
 }

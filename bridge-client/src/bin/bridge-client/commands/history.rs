@@ -1,12 +1,13 @@
 //! `history CONVERSATION`: who said what, oldest first.
 
 use bridge_protocol::methods::{ChatMessage, ChatRole, GetChatHistory, GetChatHistoryParams};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::{Context, typed};
 use crate::cli::History;
 use crate::failure::Failure;
 use crate::output::{self, Style};
-use crate::utc::Utc;
 
 pub async fn run(mut context: Context, arguments: History) -> Result<(), Failure> {
     let params =
@@ -16,8 +17,9 @@ pub async fn run(mut context: Context, arguments: History) -> Result<(), Failure
         return context.output.json(&result).await;
     }
     let messages = typed::<GetChatHistory>(&result)?.messages;
+    let here = TimeZone::system();
     for message in &messages {
-        context.output.line(&shown(message)).await?;
+        context.output.line(&shown(message, &here)).await?;
     }
     if messages.is_empty() {
         output::note("(nothing was said in this conversation, or the host does not know it)");
@@ -25,10 +27,12 @@ pub async fn run(mut context: Context, arguments: History) -> Result<(), Failure
     Ok(())
 }
 
-fn shown(message: &ChatMessage) -> String {
+fn shown(message: &ChatMessage, here: &TimeZone) -> String {
     let who = match message.role {
         ChatRole::User => "user",
         ChatRole::Assistant => "assistant",
     };
-    format!("{} {who}: {}", Utc(message.timestamp), message.content)
+    let said = i64::try_from(message.timestamp).unwrap_or(i64::MAX);
+    let when = Timestamp::from_millisecond(said).unwrap_or(Timestamp::MAX).to_zoned(here.clone());
+    format!("{} {who}: {}", when.strftime("%F %T"), message.content)
 }

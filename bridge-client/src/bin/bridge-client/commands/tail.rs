@@ -2,6 +2,7 @@
 
 use bridge_client::Notice;
 use bridge_protocol::methods::{MethodType, RequestRecord, Tail};
+use jiff::Zoned;
 use serde_json::value::RawValue;
 use tokio::signal::ctrl_c;
 use tokio::sync::broadcast::error::RecvError;
@@ -9,7 +10,6 @@ use tokio::sync::broadcast::error::RecvError;
 use super::{Context, answer};
 use crate::failure::Failure;
 use crate::output::{self, Style};
-use crate::utc::Utc;
 
 pub async fn run(mut context: Context) -> Result<(), Failure> {
     let client = context.client().await?;
@@ -40,7 +40,7 @@ pub async fn run(mut context: Context) -> Result<(), Failure> {
 async fn show(context: &mut Context, params: &RawValue) -> Result<(), Failure> {
     match serde_json::from_str::<RequestRecord>(params.get()) {
         Ok(record) if context.output.style != Style::Json => {
-            context.output.line(&line(Utc::now(), &record)).await
+            context.output.line(&line(&Zoned::now(), &record)).await
         }
         // For programs as it came; and what we cannot read, somebody else perhaps can.
         _ => context.output.line(params.get()).await,
@@ -48,7 +48,7 @@ async fn show(context: &mut Context, params: &RawValue) -> Result<(), Failure> {
 }
 
 /// When, who, what, where, how long, how it ended.
-fn line(now: Utc, record: &RequestRecord) -> String {
+fn line(now: &Zoned, record: &RequestRecord) -> String {
     let who = match &*record.client_name {
         "" => format!("client {}", record.client),
         name => format!("{name} {}", record.client),
@@ -57,7 +57,8 @@ fn line(now: Utc, record: &RequestRecord) -> String {
     let ms = record.wait_ms + record.host_ms;
     let method = &record.method;
     let outcome = &record.outcome;
-    format!("{now:#}  {who:<18}  {method:<22}  {runtime:<16}  {ms:>9.1} ms  {outcome}")
+    let now = now.strftime("%T");
+    format!("{now}  {who:<18}  {method:<22}  {runtime:<16}  {ms:>9.1} ms  {outcome}")
 }
 
 #[cfg(test)]
@@ -66,6 +67,7 @@ mod tests {
 
     #[test]
     fn a_line_tells_who_what_where_how_long_and_how_it_ended() {
+        let now = "1970-01-01T01:01:01[UTC]".parse().unwrap();
         let mut record = RequestRecord {
             request: 1,
             client: 3,
@@ -79,11 +81,11 @@ mod tests {
             response_bytes: 1,
         };
         assert_eq!(
-            line(Utc(3_661_000), &record),
-            "01:01:01Z  client 3            vscode/chat             -                   10000.0 ms  HostUnavailable"
+            line(&now, &record),
+            "01:01:01  client 3            vscode/chat             -                   10000.0 ms  HostUnavailable"
         );
         record.client_name = "orders".into();
         record.runtime_id = Some("w1".into());
-        assert!(line(Utc(0), &record).contains("orders 3  "));
+        assert!(line(&now, &record).contains("orders 3  "));
     }
 }
