@@ -1,13 +1,13 @@
 //! One WebSocket: reads messages into the hub, writes what the hub queues, keeps the heartbeat.
 //!
-//! Reading and writing go on side by side. If one waited for the other, two ends with full buffers
-//! would wait for each other for ever.
+//! The three go on side by side. If reading waited for writing, two ends with full buffers would wait
+//! for each other for ever; if the heartbeat did, a peer that stopped reading would never be missed.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bridge_protocol::Dialect;
 use bridge_protocol::limits::MESSAGE_BYTES;
+use bridge_protocol::{Dialect, Message as Parsed};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -30,11 +30,24 @@ const GOODBYE: Duration = Duration::from_millis(500);
 /// 128 KiB, the default, would cost 144 MiB with a thousand idle clients.
 const READ_BUFFER: usize = 8 * 1024;
 
+/// Room for the largest message and what was written before it. Beyond it, by pongs that nobody reads,
+/// the connection is cut.
+const WRITE_BUFFER_MAX: usize = MESSAGE_BYTES + (1 << 20);
+/// What is still on its way here when the daemon ends is answered, if it comes within this time.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+/// While requests are held back, pongs behind them cannot be heard; pings go out this often, to find
+/// out whether the other end is still there.
+const HELD_BACK_PING: Duration = Duration::from_secs(1);
+
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The other end left, politely or not.
+    /// The other end is gone.
     Gone,
+    /// The other end said goodbye, and gets its goodbye back.
+    Left,
+    /// The daemon ends.
+    Ending,
     /// We end it, with this code and reason.
     Close(u16, &'static str),
 }
@@ -52,29 +65,37 @@ pub async fn serve<S>(
 {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
+        .max_write_buffer_size(WRITE_BUFFER_MAX)
         .max_message_size(Some(MESSAGE_BYTES))
         .max_frame_size(Some(MESSAGE_BYTES));
     let socket =
         WebSocketStream::from_partially_read(socket, already_read, Side::Server, Some(config))
             .await;
-    let _attendance = hub.attend();
     let (peer, outbox) = hub.connect(role, dialect);
     debug!(%peer, role = role.name(), "connected");
-    // The original client answers no pings, and chokes on a close frame that says why.
-    let heartbeat = (dialect == Dialect::JsonRpc)
-        .then(|| Mutex::new(Heartbeat::new(ping_interval, Instant::now())));
+    let heartbeat = Mutex::new(Heartbeat::new(ping_interval, Instant::now()));
     let (mut sink, mut stream) = socket.split();
     let end = tokio::select! {
-        end = read(&hub, peer, &outbox, heartbeat.as_ref(), &mut stream) => end,
-        end = write(&hub, peer, &outbox, heartbeat.as_ref(), &mut sink) => end,
-        () = outbox.cut() => close_of(CloseReason::SlowConsumer),
+        end = read(&hub, peer, &outbox, &heartbeat, &mut stream) => end,
+        end = write(&hub, peer, &outbox, &heartbeat, &mut sink) => end,
+        // The original client answers no pings, so it gets none.
+        end = keep_alive(&outbox, &heartbeat, ping_interval), if dialect == Dialect::JsonRpc => end,
+        reason = outbox.overdue() => end_for(reason),
     };
+    if end == End::Ending {
+        outbox.keep_writing();
+        let last_words = async {
+            tokio::select! {
+                end = read(&hub, peer, &outbox, &heartbeat, &mut stream) => end,
+                end = write(&hub, peer, &outbox, &heartbeat, &mut sink) => end,
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
+    }
     hub.disconnect(peer);
     debug!(%peer, ?end, "disconnected");
-    if let (End::Close(code, reason), Ok(mut socket)) = (end, sink.reunite(stream)) {
-        let frame = (dialect == Dialect::JsonRpc)
-            .then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
-        let _ = tokio::time::timeout(GOODBYE, say_goodbye(&mut socket, frame)).await;
+    if let Ok(mut socket) = sink.reunite(stream) {
+        let _ = tokio::time::timeout(GOODBYE, say_goodbye(&mut socket, end, dialect)).await;
     }
 }
 
@@ -82,26 +103,32 @@ async fn read<S>(
     hub: &Arc<Hub>,
     peer: PeerId,
     outbox: &Outbox,
-    heartbeat: Option<&Mutex<Heartbeat>>,
+    heartbeat: &Mutex<Heartbeat>,
     stream: &mut SplitStream<WebSocketStream<S>>,
 ) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     loop {
-        outbox.may_read().await;
         let message = match stream.next().await {
             Some(Ok(message)) => message,
             Some(Err(error)) => return end_of(&error),
             None => return End::Gone,
         };
-        if let Some(heartbeat) = heartbeat {
-            lock(heartbeat).alive();
-        }
+        lock(heartbeat).alive();
         match message {
-            Message::Text(text) => hub.deliver(Event::Message { peer, text: &text }),
+            Message::Text(text) => {
+                // A client at its limit is not read on from its next request: TCP pushes back. Until
+                // then its cancels come through.
+                if !outbox.is_reading()
+                    && !matches!(Parsed::parse(&text), Ok(Parsed::Notification(_)))
+                {
+                    outbox.may_read().await;
+                }
+                hub.deliver(Event::Message { peer, text: &text });
+            }
             Message::Binary(_) => return End::Close(1003, "text messages only"),
-            Message::Close(_) => return End::Gone,
+            Message::Close(_) => return End::Left,
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
         }
     }
@@ -111,37 +138,43 @@ async fn write<S>(
     hub: &Arc<Hub>,
     peer: PeerId,
     outbox: &Outbox,
-    heartbeat: Option<&Mutex<Heartbeat>>,
+    heartbeat: &Mutex<Heartbeat>,
     sink: &mut SplitSink<WebSocketStream<S>, Message>,
 ) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut ticks = heartbeat.map(|heartbeat| {
-        let interval = lock(heartbeat).interval();
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + interval, interval);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        ticks
-    });
     loop {
-        let tick = async {
-            match &mut ticks {
-                Some(ticks) => ticks.tick().await,
-                None => std::future::pending().await,
+        let written = match outbox.next(BATCH).await {
+            Next::Texts(texts) => {
+                let written = write_texts(hub, peer, sink, texts).await;
+                outbox.written();
+                // Whoever takes what it is sent is alive, even if its pongs are held back.
+                lock(heartbeat).alive();
+                written
             }
-        };
-        let written = tokio::select! {
-            next = outbox.next(BATCH) => match next {
-                Next::Texts(texts) => write_texts(hub, peer, sink, texts).await,
-                Next::Close(reason) => return close_of(reason),
-            },
-            now = tick => match heartbeat.map(|heartbeat| lock(heartbeat).tick(now.into())) {
-                Some(Beat::Dead) => return End::Close(4408, "no answer to two pings"),
-                _ => sink.send(Message::Ping(Bytes::new())).await,
-            },
+            Next::Ping => sink.send(Message::Ping(Bytes::new())).await,
+            Next::Close(reason) => return end_for(reason),
         };
         if written.is_err() {
             return End::Gone;
+        }
+    }
+}
+
+async fn keep_alive(outbox: &Outbox, heartbeat: &Mutex<Heartbeat>, interval: Duration) -> End {
+    loop {
+        let wait = if outbox.is_reading() { interval } else { interval.min(HELD_BACK_PING) };
+        tokio::time::sleep(wait).await;
+        let mut heartbeat = lock(heartbeat);
+        // Pongs behind a request that is held back cannot be heard. That is our doing, unless it is
+        // held back because the other end does not take what it is sent.
+        if !outbox.is_reading() && outbox.is_empty() {
+            heartbeat.alive();
+        }
+        match heartbeat.tick(Instant::now()) {
+            Beat::Ping => outbox.ping(),
+            Beat::Dead => return End::Close(4408, "no answer to two pings"),
         }
     }
 }
@@ -168,10 +201,20 @@ where
 
 /// Sends the close frame and reads on until the other end has seen it: if we closed with unread
 /// bytes in the buffer, the system would reset the connection and the frame would be lost.
-async fn say_goodbye<S>(socket: &mut WebSocketStream<S>, frame: Option<CloseFrame>)
+async fn say_goodbye<S>(socket: &mut WebSocketStream<S>, end: End, dialect: Dialect)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let (code, reason) = match end {
+        End::Gone => return,
+        // The answer to their close frame is queued already.
+        End::Left => return drop(socket.flush().await),
+        End::Ending => (1001, "the daemon is ending"),
+        End::Close(code, reason) => (code, reason),
+    };
+    // The original client chokes on a close frame that says why.
+    let frame = (dialect == Dialect::JsonRpc)
+        .then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
     let _ = socket.close(frame).await;
     let raw = socket.get_mut();
     let _ = raw.shutdown().await;
@@ -191,11 +234,11 @@ fn end_of(error: &Error) -> End {
     }
 }
 
-fn close_of(reason: CloseReason) -> End {
+fn end_for(reason: CloseReason) -> End {
     match reason {
         CloseReason::SlowConsumer => End::Close(1013, "messages were left unread"),
         CloseReason::Violations => End::Close(1008, "too many messages that were none"),
-        CloseReason::Ending => End::Close(1001, "the daemon is ending"),
+        CloseReason::Ending => End::Ending,
         CloseReason::Replaced => End::Close(4409, "this runtime registered again elsewhere"),
     }
 }

@@ -106,6 +106,7 @@ impl Daemon {
         self.hub.drain();
         let mut population = self.hub.population();
         let _ = tokio::time::timeout(DRAIN, population.wait_for(|count| *count == 0)).await;
+        // Whoever has not left by now is cut off.
         self.tasks.shutdown().await;
         info!("ended");
     }

@@ -67,7 +67,33 @@ pub enum Admission {
         answer: String,
     },
     /// Make one plain request.
-    Http,
+    Http(Route),
+}
+
+/// A plain route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `GET /healthz`
+    Health,
+    /// `GET /status`
+    Status,
+    /// `GET /metrics`
+    Metrics,
+    /// `POST /submit`
+    Submit,
+}
+
+impl Route {
+    /// The route of a path, and the method that it takes.
+    fn of(path: &str) -> Option<(Self, &'static str)> {
+        match path {
+            "/healthz" => Some((Self::Health, "GET")),
+            "/status" => Some((Self::Status, "GET")),
+            "/metrics" => Some((Self::Metrics, "GET")),
+            "/submit" => Some((Self::Submit, "POST")),
+            _ => None,
+        }
+    }
 }
 
 /// Why a connection was turned away.
@@ -188,18 +214,19 @@ impl Gate {
         self.check_origin(head)?;
         check_host(head, transport)?;
         let upgrade = head.wants_websocket();
-        if head.path == "/healthz" && !upgrade {
-            return Ok(Admission::Http);
+        let route = Route::of(head.path).filter(|_| !upgrade);
+        if route == Some((Route::Health, head.method)) {
+            return Ok(Admission::Http(Route::Health));
         }
         let (role, dialect) = self.authenticate(head, upgrade)?;
         if upgrade {
             let answer = upgrade_answer(head)?;
             return Ok(Admission::WebSocket { role, dialect, answer });
         }
-        match (head.method, head.path) {
-            ("GET", "/status" | "/metrics") | ("POST", "/submit") => Ok(Admission::Http),
-            (_, "/status" | "/metrics" | "/submit") => Err(Refusal::new(405, "wrong method")),
-            _ => Err(Refusal::new(404, "no such path: connect a WebSocket to /")),
+        match route {
+            Some((route, method)) if method == head.method => Ok(Admission::Http(route)),
+            Some((_, method)) => Err(Refusal::new(405, format!("use {method} here"))),
+            None => Err(Refusal::new(404, "no such path: connect a WebSocket to /")),
         }
     }
 

@@ -28,11 +28,6 @@ impl Heartbeat {
         Self { interval, unanswered: 0, last_tick: now }
     }
 
-    /// How often to tick.
-    pub fn interval(&self) -> Duration {
-        self.interval
-    }
-
     /// Anything was received.
     pub fn alive(&mut self) {
         self.unanswered = 0;

@@ -16,18 +16,23 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::sync::Semaphore;
 
 use crate::broker::SubmitError;
+use crate::gate::Route;
 use crate::hub::Hub;
 
+/// Bodies that are read at once; further ones wait, so that they cannot fill the memory.
+static BODIES: Semaphore = Semaphore::const_new(4);
+
 /// Serves the one request whose first bytes have been read already.
-pub async fn serve<S>(hub: Arc<Hub>, socket: S, already_read: Vec<u8>)
+pub async fn serve<S>(hub: Arc<Hub>, route: Route, socket: S, already_read: Vec<u8>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (reader, writer) = tokio::io::split(socket);
     let rewound = tokio::io::join(Cursor::new(already_read).chain(reader), writer);
-    let service = service_fn(|request| route(Arc::clone(&hub), request));
+    let service = service_fn(|request| answer(Arc::clone(&hub), route, request));
     let served = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
         .serve_connection(TokioIo::new(rewound), service);
@@ -36,31 +41,32 @@ where
     }
 }
 
-async fn route(
+async fn answer(
     hub: Arc<Hub>,
+    route: Route,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    Ok(match request.uri().path() {
-        "/healthz" => answer(StatusCode::OK, "text/plain", "ok\n".to_owned()),
-        "/status" => {
+    Ok(match route {
+        Route::Health => response(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+        Route::Status => {
             let status = serde_json::to_string(&hub.status()).expect("a status always prints");
-            answer(StatusCode::OK, "application/json", status)
+            response(StatusCode::OK, "application/json", status)
         }
-        "/metrics" => {
+        Route::Metrics => {
             let text = hub.metrics().render(&hub.status());
-            answer(
+            response(
                 StatusCode::OK,
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
                 text,
             )
         }
-        _ => match submit(&hub, request).await {
+        Route::Submit => match submit(&hub, request).await {
             Ok(operation) => {
                 let body = json!({"ok": true, "operationId": operation}).to_string();
-                answer(StatusCode::OK, "application/json", body)
+                response(StatusCode::OK, "application/json", body)
             }
             Err((status, reason)) => {
-                answer(status, "application/json", json!({ "error": reason }).to_string())
+                response(status, "application/json", json!({ "error": reason }).to_string())
             }
         },
     })
@@ -79,6 +85,7 @@ async fn submit(
         #[serde(alias = "session")]
         session_id: Option<String>,
     }
+    let _turn = BODIES.acquire().await;
     let body = Limited::new(request.into_body(), MESSAGE_BYTES).collect().await;
     let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
         Some(_) => (StatusCode::PAYLOAD_TOO_LARGE, "the body may have at most 16 MiB"),
@@ -100,16 +107,19 @@ async fn submit(
     submitted.map_err(|error| match error {
         SubmitError::Unknown => (StatusCode::NOT_FOUND, "no operation has this resumeToken"),
         SubmitError::Finished => (StatusCode::CONFLICT, "the operation has ended already"),
+        SubmitError::Overloaded => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the program leaves too much unread: try again")
+        }
         SubmitError::Ambiguous => {
             (StatusCode::CONFLICT, "operations of several programs have this resumeToken")
         }
     })
 }
 
-fn answer(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
+fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = status;
     let content_type = hyper::header::HeaderValue::from_static(content_type);
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
+    answer
 }

@@ -30,6 +30,8 @@ pub struct Hub {
     earlier: Notify,
     /// Turns true when the daemon shall end.
     ending: watch::Sender<bool>,
+    /// Turns true when no more connections are taken.
+    draining: watch::Sender<bool>,
     /// Counts connections, for those who wait for the last one to go.
     population: watch::Sender<usize>,
 }
@@ -56,6 +58,7 @@ impl Hub {
             next_peer: AtomicU64::new(1),
             earlier: Notify::new(),
             ending: watch::Sender::new(false),
+            draining: watch::Sender::new(false),
             population: watch::Sender::new(0),
         })
     }
@@ -149,9 +152,17 @@ impl Hub {
         }
     }
 
-    /// Fails what is in flight and closes every connection once its queue is empty.
+    /// Stops taking connections, fails what is in flight, and closes every connection once its queue
+    /// is empty.
     pub fn drain(self: &Arc<Self>) {
+        self.draining.send_replace(true);
         self.deliver(Event::Drain);
+    }
+
+    /// Returns when no more connections are taken.
+    pub async fn drained(&self) {
+        // The sender lives as long as we do, so this can only return on the change.
+        let _ = self.draining.subscribe().wait_for(|draining| *draining).await;
     }
 
     /// Asks the daemon to end.
@@ -166,7 +177,7 @@ impl Hub {
         let _ = ending.wait_for(|ending| *ending).await;
     }
 
-    /// Counts a connection until the guard is dropped, goodbye included.
+    /// Counts a connection, WebSocket or plain, until the guard is dropped, goodbye included.
     pub fn attend(self: &Arc<Self>) -> impl Drop + use<> {
         struct Attendance(Arc<Hub>);
         impl Drop for Attendance {

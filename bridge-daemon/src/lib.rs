@@ -27,6 +27,7 @@ pub mod server;
 pub mod config;
 pub mod daemon;
 pub mod logging;
+mod orphans;
 mod readiness;
 pub mod run;
 pub mod serve;

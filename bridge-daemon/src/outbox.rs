@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
 use crate::broker::CloseReason;
+
+/// How long what is queued may take to go out before a connection that is to be closed is cut.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// Filled by the hub, emptied by the connection's writer.
 #[derive(Debug)]
@@ -13,12 +17,15 @@ pub struct Outbox {
     queue: Mutex<Queue>,
     filled: Notify,
     reading: watch::Sender<bool>,
-    cut: Notify,
+    closing: watch::Sender<Option<(CloseReason, Duration)>>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     texts: VecDeque<String>,
+    /// Some were taken and are not written yet.
+    writing: bool,
+    ping: bool,
     close: Option<CloseReason>,
 }
 
@@ -27,6 +34,8 @@ struct Queue {
 pub enum Next {
     /// Write these, then report them as sent.
     Texts(Vec<String>),
+    /// Send a ping.
+    Ping,
     /// End the connection.
     Close(CloseReason),
 }
@@ -37,7 +46,7 @@ impl Default for Outbox {
             queue: Mutex::default(),
             filled: Notify::new(),
             reading: watch::Sender::new(true),
-            cut: Notify::new(),
+            closing: watch::Sender::new(None),
         }
     }
 }
@@ -49,56 +58,96 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    /// Ends the connection after what is queued.
+    /// Asks for a ping, before what is queued.
+    pub fn ping(&self) {
+        self.lock().ping = true;
+        self.filled.notify_one();
+    }
+
+    /// Ends the connection after what is queued, or when that takes too long.
     pub fn close(&self, reason: CloseReason) {
         self.lock().close = Some(reason);
         self.filled.notify_one();
+        self.closing.send_replace(Some((reason, CLOSE_TIME)));
     }
 
     /// Ends the connection at once, even while a write is stuck.
     pub fn close_now(&self, reason: CloseReason) {
-        let mut queue = self.lock();
-        queue.texts.clear();
-        queue.close = Some(reason);
-        self.cut.notify_one();
+        self.lock().texts.clear();
+        self.closing.send_replace(Some((reason, Duration::ZERO)));
+    }
+
+    /// Takes back that the writer shall end when the queue is empty.
+    pub fn keep_writing(&self) {
+        self.lock().close = None;
+    }
+
+    /// What [`next`](Self::next) gave has been written.
+    pub fn written(&self) {
+        self.lock().writing = false;
+    }
+
+    /// Whether nothing waits to be written.
+    pub fn is_empty(&self) -> bool {
+        let queue = self.lock();
+        queue.texts.is_empty() && !queue.writing
     }
 
     /// Waits until there is something to do: at most `most` messages at a time.
     pub async fn next(&self, most: usize) -> Next {
         loop {
-            {
-                let mut queue = self.lock();
-                let count = queue.texts.len().min(most);
-                if count > 0 {
-                    return Next::Texts(queue.texts.drain(..count).collect());
-                }
-                if let Some(reason) = queue.close {
-                    return Next::Close(reason);
-                }
+            if let Some(next) = self.lock().take(most) {
+                return next;
             }
             self.filled.notified().await;
         }
     }
 
-    /// Returns when the connection must be cut.
-    pub async fn cut(&self) {
-        self.cut.notified().await;
+    /// Returns when the connection must be cut, written to or not.
+    pub async fn overdue(&self) -> CloseReason {
+        let mut closing = self.closing.subscribe();
+        // The sender lives in `self`, so this can only return on the change.
+        let closing = closing.wait_for(Option::is_some).await.ok().and_then(|closing| *closing);
+        match closing {
+            Some((reason, time)) => {
+                tokio::time::sleep(time).await;
+                reason
+            }
+            None => std::future::pending().await,
+        }
     }
 
-    /// Says whether the connection shall be read.
+    /// Says whether requests of the connection shall be taken.
     pub fn set_reading(&self, enabled: bool) {
         self.reading.send_replace(enabled);
     }
 
-    /// Returns when the connection may be read.
+    /// Whether they are.
+    pub fn is_reading(&self) -> bool {
+        *self.reading.borrow()
+    }
+
+    /// Returns when they are.
     pub async fn may_read(&self) {
-        if !*self.reading.borrow() {
-            // The sender lives in `self`, so this can only return on the change.
-            let _ = self.reading.subscribe().wait_for(|reading| *reading).await;
-        }
+        // The sender lives in `self`, so this can only return on the change.
+        let _ = self.reading.subscribe().wait_for(|reading| *reading).await;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl Queue {
+    fn take(&mut self, most: usize) -> Option<Next> {
+        let count = self.texts.len().min(most);
+        if std::mem::take(&mut self.ping) {
+            Some(Next::Ping)
+        } else if count > 0 {
+            self.writing = true;
+            Some(Next::Texts(self.texts.drain(..count).collect()))
+        } else {
+            self.close.map(Next::Close)
+        }
     }
 }

@@ -10,6 +10,7 @@ use bridge_protocol::methods::{
     RegisterParams, RequestRecord, RuntimeRef, Shutdown, Status, Tail, Unregister, Update,
     UpdateParams,
 };
+use bridge_protocol::text::brief;
 use bridge_protocol::{
     ErrorKind, Message, Outcome, PROTOCOL_VERSION, WireError, limits::MESSAGE_BYTES,
 };
@@ -135,7 +136,11 @@ fn add<M: MethodType>(
         }
         let params = params.parse().map_err(|error: WireError| {
             let detail = error.data().map(RawValue::get).unwrap_or_default();
-            ErrorKind::InvalidParams.error(format!("wrong params for {}: {detail}", M::NAME))
+            ErrorKind::InvalidParams.error(format!(
+                "wrong params for {}: {}",
+                M::NAME,
+                brief(detail)
+            ))
         })?;
         act(caller, params)
     };

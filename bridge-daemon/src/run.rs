@@ -2,7 +2,8 @@
 //!
 //! The program stays in our process group, so the terminal's own signals (Ctrl-C, Ctrl-Z, a resized
 //! window) reach it directly, and reach us too; those we leave to it. Signals that somebody sent to
-//! us by `kill` are passed on. When we are killed outright, the kernel ends the program for us.
+//! us by `kill` are passed on. When we are killed outright, the kernel ends the program for us. What
+//! the program itself starts is its own affair, as under any shell.
 
 use std::io;
 use std::process::{ExitCode, ExitStatus, Stdio};
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge_protocol::env::no_proxy;
-use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::config::{HostKind, RunArgs};
 use crate::daemon::{Daemon, RunFacts};
+use crate::orphans::end_with_us;
 use crate::terminal_host::TerminalHost;
 
 /// The bridge could not start.
@@ -36,6 +37,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let expects_editor = args.host == HostKind::Editor;
     let name = args.program[0].to_string_lossy().into_owned();
     let facts = RunFacts { program: Some(name.clone()), wants_editor: expects_editor };
+    // Before anything is published: a signal must find somebody who cleans up.
+    let signals = listen_for_signals()?;
     let inherited_descriptors = getrlimit(Resource::RLIMIT_NOFILE)?;
     let daemon = Daemon::start(&args.bridge, args.bridge.host_wait(expects_editor), facts).await?;
     let mut host = JoinSet::new();
@@ -43,7 +46,6 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         let terminal = TerminalHost::new(args.chat_command.clone(), args.allow_command.clone());
         host.spawn(terminal.attach(&daemon.hub));
     }
-    let signals = listen_for_signals()?;
     let code = match start(&args, &daemon, inherited_descriptors) {
         Ok(child) => exit_code(supervise(child, &daemon, signals, args.grace).await?),
         Err(error) => {
@@ -65,31 +67,17 @@ fn start(args: &RunArgs, daemon: &Daemon, descriptors: (u64, u64)) -> io::Result
     for name in ["no_proxy", "NO_PROXY"] {
         command.env(name, no_proxy(std::env::var(name).ok().as_deref()));
     }
-    prepare(&mut command, descriptors);
+    restore_descriptors(&mut command, descriptors);
+    end_with_us(&mut command);
     command.spawn()
 }
 
-/// What happens in the child between fork and exec.
+/// We raised our own limit of descriptors; the program gets the one that it would have had.
 #[allow(unsafe_code)]
-fn prepare(command: &mut Command, (soft, hard): (u64, u64)) {
-    let parent = nix::unistd::getpid();
-    // SAFETY: only async-signal-safe system calls are made, and nothing is allocated.
+fn restore_descriptors(command: &mut Command, (soft, hard): (u64, u64)) {
+    // SAFETY: one async-signal-safe system call is made, and nothing is allocated.
     unsafe {
-        command.pre_exec(move || {
-            // We raised our own limit; the program gets the one that it would have had.
-            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
-            #[cfg(target_os = "linux")]
-            {
-                nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
-                // We may have died before the call above.
-                if nix::unistd::getppid() != parent {
-                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
-                }
-            }
-            #[cfg(not(target_os = "linux"))]
-            let _ = parent;
-            Ok(())
-        });
+        command.pre_exec(move || Ok(setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?));
     }
 }
 

@@ -85,11 +85,8 @@ impl Server {
         let own = nix::unistd::geteuid().as_raw();
         let accept = || async {
             let (socket, _) = listener.accept().await?;
-            let theirs = socket.peer_cred()?.uid();
-            match theirs == own || theirs == 0 {
-                true => Ok(socket),
-                false => Err(io::Error::other(format!("user {theirs} is not the owner"))),
-            }
+            check_user(socket.peer_cred()?.uid(), own)?;
+            Ok(socket)
         };
         self.accept_all(accept, Transport::Unix).await
     }
@@ -109,6 +106,7 @@ impl Server {
             let accepted = tokio::select! {
                 accepted = accept() => accepted,
                 Some(_) = tasks.join_next() => continue,
+                () = self.hub.drained() => break,
             };
             match accepted {
                 Ok(socket) => {
@@ -123,6 +121,8 @@ impl Server {
                 Err(error) => debug!(%error, "a connection failed before it began"),
             }
         }
+        while tasks.join_next().await.is_some() {}
+        Ok(())
     }
 
     /// One connection, from its first byte to its last.
@@ -145,15 +145,25 @@ impl Server {
             }
         };
         self.lock_half_open().leave(ticket);
+        let Some(_place) = self.take_place() else {
+            let reason = format!("all {} connections are in use: close some", self.connections);
+            return self.refuse(socket, &Refusal::new(503, reason)).await;
+        };
+        let _attendance = self.hub.attend();
         match admission {
-            Admission::Http => {
-                let request = http::serve(Arc::clone(&self.hub), socket, bytes);
+            Admission::Http(route) => {
+                let request = http::serve(Arc::clone(&self.hub), route, socket, bytes);
                 let _ = tokio::time::timeout(HTTP_TIME, request).await;
             }
             Admission::WebSocket { role, dialect, answer } => {
                 self.upgrade(socket, role, dialect, &answer, bytes).await;
             }
         }
+    }
+
+    fn take_place(&self) -> Option<Place<'_>> {
+        let place = Place(&self.open);
+        (self.open.fetch_add(1, Ordering::Relaxed) < self.connections).then_some(place)
     }
 
     fn judge(&self, bytes: &[u8], transport: Transport) -> Result<Admission, Refusal> {
@@ -171,12 +181,6 @@ impl Server {
     ) where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        if self.open.fetch_add(1, Ordering::Relaxed) >= self.connections {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            let reason = format!("all {} connections are in use: close some", self.connections);
-            return self.refuse(socket, &Refusal::new(503, reason)).await;
-        }
-        let _slot = Slot(&self.open);
         let length = Head::parse(&bytes).ok().flatten().map_or(bytes.len(), |head| head.length);
         // Alone in its segment: the original client throws away what comes with it.
         if socket.write_all(answer.as_bytes()).await.is_ok() && socket.flush().await.is_ok() {
@@ -232,10 +236,10 @@ impl HalfOpen {
     }
 }
 
-/// Gives a counted place back when dropped.
-struct Slot<'a>(&'a AtomicUsize);
+/// One of the places for connections, given back when dropped.
+struct Place<'a>(&'a AtomicUsize);
 
-impl Drop for Slot<'_> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -256,8 +260,29 @@ async fn read_head<S: AsyncRead + Unpin>(socket: &mut S) -> Result<Vec<u8>, Opti
     }
 }
 
+/// On a Unix socket only the user that runs the daemon comes in; root has other ways.
+fn check_user(theirs: u32, own: u32) -> io::Result<()> {
+    match theirs == own {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("user {theirs} is not the owner"))),
+    }
+}
+
 /// The system is out of something; trying again at once would only burn the processor.
 fn is_exhaustion(error: &io::Error) -> bool {
     use nix::libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
     matches!(error.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_comes_in_by_a_unix_socket() {
+        assert!(check_user(1000, 1000).is_ok());
+        for stranger in [0, 1001, u32::MAX] {
+            assert!(check_user(stranger, 1000).is_err());
+        }
+    }
 }

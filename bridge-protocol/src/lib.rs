@@ -14,7 +14,7 @@
 //! arrived in, so `1e400`, `1.0`, key order and lone surrogates reach the other end unchanged.
 //!
 //! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`error`], [`limits`],
-//! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`secret`].
+//! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`secret`], [`text`].
 
 pub mod message;
 pub mod print;
@@ -30,6 +30,7 @@ pub mod timeout;
 pub mod connection_file;
 pub mod env;
 pub mod secret;
+pub mod text;
 
 pub use error::{ErrorKind, WireError};
 pub use id::{CallId, InvalidSession, RequestId, SessionId};

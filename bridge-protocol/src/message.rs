@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::error::{ErrorKind, WireError};
 use crate::id::{CallId, RequestId};
 use crate::limits::{DEPTH, METHOD_BYTES, UNKNOWN_MEMBERS};
+use crate::text::brief;
 
 /// How a message is written. Answers use the dialect of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,11 +106,11 @@ pub struct Rejection<'a> {
 impl<'a> Message<'a> {
     /// Reads one message.
     pub fn parse(text: &'a str) -> Result<Self, Rejection<'a>> {
-        if too_deep(text) {
-            let reason = format!("message is nested deeper than {DEPTH} levels");
-            return Err(Rejection::unnamed(ErrorKind::ParseError.error(reason)));
-        }
         match serde_json::from_str::<Envelope<'a>>(text) {
+            Ok(envelope) if too_deep(text) => {
+                let reason = format!("message is nested deeper than {DEPTH} levels");
+                Err(envelope.reject(ErrorKind::ParseError.error(reason)))
+            }
             Ok(envelope) => envelope.into_message(),
             Err(error) => Err(Rejection::of_unparsable(text, &error)),
         }
@@ -126,17 +127,13 @@ impl<'a> Rejection<'a> {
             let reason = "batches are not supported: send the requests one by one";
             return Self::unnamed(ErrorKind::BatchNotSupported.error(reason));
         }
-        // Python writes NaN and Infinity as bare words. The call is lost, but its caller need not
-        // wait for the deadline to learn that.
+        // Python writes NaN and Infinity as bare words.
         if let Some(repaired) = with_bare_words_as_null(text)
             && let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&repaired)
         {
             let reason = "NaN and Infinity are not JSON: send null or a string instead";
-            return Self {
-                id: envelope.id.and_then(|raw| CallId::from_raw(raw.get())).map(CallId::into_owned),
-                dialect: Some(envelope.dialect()),
-                error: ErrorKind::ParseError.error(reason),
-            };
+            let rejection = envelope.reject(ErrorKind::ParseError.error(reason));
+            return Rejection { id: rejection.id.map(CallId::into_owned), ..rejection };
         }
         Self::unnamed(ErrorKind::ParseError.error(format!("not a JSON message: {error}")))
     }
@@ -164,6 +161,12 @@ impl<'a> Envelope<'a> {
         } else {
             Dialect::JsonRpc
         }
+    }
+
+    /// The caller need not wait for its deadline to learn what is wrong.
+    fn reject(&self, error: WireError) -> Rejection<'a> {
+        let id = self.id.and_then(|raw| CallId::from_raw(raw.get()));
+        Rejection { id, dialect: Some(self.dialect()), error }
     }
 
     fn into_message(self) -> Result<Message<'a>, Rejection<'a>> {
@@ -333,7 +336,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
 }
 
 fn duplicate<E: serde::de::Error>(name: &str) -> E {
-    E::custom(format_args!("duplicate member {name:?}"))
+    E::custom(format_args!("duplicate member {:?}", brief(name)))
 }
 
 fn text_of<'a>(raw: &'a RawValue) -> Option<Cow<'a, str>> {

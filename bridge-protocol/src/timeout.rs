@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::limits::{TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::message::Dialect;
 use crate::method::Method;
+use crate::text::brief;
 
 /// The members of `params` that the daemon itself reads: a deadline and a choice of window.
 #[derive(Debug, Default, Deserialize)]
@@ -31,8 +32,10 @@ impl RoutingParams {
             return Ok(Self::default());
         }
         let routing: Self = serde_json::from_str(text).map_err(|error| {
+            let error = error.to_string();
             format!(
-                "\"timeout\" must be a number of milliseconds and \"runtimeId\" a string: {error}"
+                "\"timeout\" must be a number of milliseconds and \"runtimeId\" a string: {}",
+                brief(&error)
             )
         })?;
         match routing.timeout {

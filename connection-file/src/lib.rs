@@ -6,7 +6,8 @@
 //! nobody else can read and its daemon is still alive; files of dead daemons are removed by whoever
 //! meets them. Nobody removes the file of a living daemon but that daemon itself.
 //!
-//! Files appear complete or not at all: they are written under a temporary name and then linked to
+//! Claiming, publishing and sweeping happen under a lock on the directory, so that nobody removes what
+//! a daemon of the same session has published in between. Files appear complete or not at all: they are written under a temporary name and then linked to
 //! their final one, which fails if it exists. They are not synced to disk, since they mean nothing
 //! after a crash of the machine.
 
@@ -21,6 +22,7 @@ use bridge_protocol::connection_file::{
     ConnectionFile, HostFile, SCHEMA, file_name, host_file_name, socket_name,
 };
 use bridge_protocol::{Secret, SessionId};
+use nix::fcntl::{Flock, FlockArg};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -111,6 +113,11 @@ impl Directory {
 
     /// Makes sure that no living daemon has this session, and removes what a dead one left of it.
     pub fn claim(&self, session: &SessionId) -> Result<(), Error> {
+        let _lock = self.lock()?;
+        self.claim_locked(session)
+    }
+
+    fn claim_locked(&self, session: &SessionId) -> Result<(), Error> {
         for name in [file_name(session), host_file_name(session)] {
             match self.read::<Owner>(&name) {
                 Some(other) if is_alive(other.pid, other.process_start) => {
@@ -129,7 +136,8 @@ impl Directory {
         let [client_path, host_path] =
             [file_name(&client.session), host_file_name(&client.session)]
                 .map(|name| self.0.join(name));
-        self.claim(&client.session)?;
+        let _lock = self.lock()?;
+        self.claim_locked(&client.session)?;
         // The host's file first: whoever finds the client's file finds the other too.
         self.write(&host_path, host, &client.session)?;
         if let Err(error) = self.write(&client_path, client, &client.session) {
@@ -147,6 +155,7 @@ impl Directory {
             Err(source) => return Err(Error::Io { path: self.0.clone(), source }),
         };
         self.check()?;
+        let _lock = self.lock()?;
         let mut alive = Vec::new();
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
             let Some(owner) = self.read::<Owner>(&name) else { continue };
@@ -164,6 +173,12 @@ impl Directory {
     pub fn host_token(&self, session: &SessionId) -> Option<Secret> {
         let file: HostFile = self.read(&host_file_name(session))?;
         is_alive(file.pid, file.process_start).then_some(file.host_token)
+    }
+
+    fn lock(&self) -> Result<Flock<File>, Error> {
+        let failed = |source| Error::Io { path: self.0.clone(), source };
+        let directory = File::open(&self.0).map_err(failed)?;
+        Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| failed(error.into()))
     }
 
     fn check(&self) -> Result<(), Error> {

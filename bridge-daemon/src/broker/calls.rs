@@ -11,6 +11,7 @@ use bridge_protocol::methods::{
     CancelParams, ProgressParams, RegisterParams, RegisterResult, RequestRecord, RuntimeInfo,
     UpdateParams,
 };
+use bridge_protocol::text::brief;
 use bridge_protocol::timeout::{Allowance, RoutingParams};
 use bridge_protocol::{
     CallId, Dialect, ErrorKind, Method, Outcome, Request, RequestId, Response, WireError, print,
@@ -173,13 +174,7 @@ impl Broker {
         }
         let (dialect, call_id) = (pending.dialect, &pending.call_id);
         let (text, outcome) = match ending {
-            Ending::Result(result) => match print::success(dialect, call_id, result) {
-                text if text.len() > MESSAGE_BYTES => {
-                    let reason = format!("an answer may have at most {MESSAGE_BYTES} bytes");
-                    failure(dialect, call_id, &ErrorKind::OversizedResponse.error(reason))
-                }
-                text => (text, "ok".to_owned()),
-            },
+            Ending::Result(result) => (print::success(dialect, call_id, result), "ok".to_owned()),
             Ending::HostError(error) => {
                 let code = serde_json::from_str::<print::ErrorParts<'_>>(error.get())
                     .map_or(0, |parts| parts.code);
@@ -187,6 +182,13 @@ impl Broker {
             }
             Ending::Failed(error) | Ending::Abandoned(error) => failure(dialect, call_id, &error),
             Ending::CallerGone => (String::new(), "CallerGone".to_owned()),
+        };
+        let (text, outcome) = match text.len() > MESSAGE_BYTES {
+            true => {
+                let reason = format!("an answer may have at most {MESSAGE_BYTES} bytes");
+                failure(dialect, call_id, &ErrorKind::OversizedResponse.error(reason))
+            }
+            false => (text, outcome),
         };
         self.counters.failed_requests += u64::from(outcome != "ok");
         let response_bytes = text.len();
@@ -256,6 +258,12 @@ impl Broker {
             }
         };
         self.finish(id, ending, now);
+    }
+
+    /// A host's answer that is no message at all, but names the request: it fails at once.
+    pub(super) fn fail_misanswered(&mut self, host: PeerId, id: Option<&CallId<'_>>, now: Instant) {
+        let id = id.and_then(|id| RequestId::from_raw(id.raw()));
+        self.on_response(host, Response { id, outcome: Outcome::Malformed }, now);
     }
 
     pub(super) fn on_progress(&mut self, host: PeerId, params: Option<&RawValue>, now: Instant) {
@@ -338,10 +346,10 @@ impl Broker {
         let (runtime_id, replaced) = self.runtimes.register(host, params)?;
         if let Some(old) = replaced {
             self.fail_requests_at(old, now);
-            self.close(old, CloseReason::Replaced);
+            self.close(old, CloseReason::Replaced, now);
         }
         self.forward_parked(now);
-        self.announce_operations(host);
+        self.announce_operations();
         Ok(RegisterResult { runtime_id })
     }
 
@@ -354,13 +362,17 @@ impl Broker {
     ) -> Result<(), WireError> {
         self.runtimes.update(host, params)?;
         self.forward_parked(now);
+        self.announce_operations();
         Ok(())
     }
 
     /// `runtime/unregister`, and what is left to do when a host's connection ends.
     pub fn detach(&mut self, host: PeerId, now: Instant) {
         self.fail_requests_at(host, now);
-        self.runtimes.remove(host);
+        if self.runtimes.remove(host) {
+            // Another window takes over what this one had been told of.
+            self.announce_operations();
+        }
     }
 
     /// `runtime/list`.
@@ -372,7 +384,7 @@ impl Broker {
     pub fn runtime(&self, id: &str) -> Result<RuntimeInfo, WireError> {
         match self.runtimes.with_id(id) {
             Some(runtime) => Ok(self.info(runtime)),
-            None => Err(self.unavailable(format!("no runtime {id:?} is attached"))),
+            None => Err(self.unavailable(format!("no runtime {:?} is attached", brief(id)))),
         }
     }
 
@@ -401,8 +413,12 @@ impl Broker {
 
     fn nobody(&self, method: &str, runtime_id: Option<String>) -> WireError {
         match runtime_id {
-            Some(id) if self.runtimes.with_id(&id).is_none() => self
-                .unavailable(format!("no runtime {id:?} is attached: `runtime/list` names them")),
+            Some(id) if self.runtimes.with_id(&id).is_none() => {
+                let id = brief(&id);
+                self.unavailable(format!(
+                    "no runtime {id:?} is attached: `runtime/list` names them"
+                ))
+            }
             _ => ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}")),
         }
     }

@@ -15,9 +15,11 @@ pub struct Limits {
     pub queue_messages: usize,
     /// Bytes queued for one connection; as above.
     pub queue_bytes: usize,
-    /// Bytes queued in all; as above.
+    /// Bytes queued in all; as above. Beyond it a connection with nothing unread still gets its next
+    /// message, so that whoever reads promptly does not pay for those who do not.
     pub total_bytes: usize,
-    /// Operations remembered per client. Further ones are passed on but not remembered.
+    /// Operations pending per client, and as many that have ended. Further pending ones are passed on
+    /// but not remembered.
     pub operations: usize,
     /// Size of the operations remembered per client; as above.
     pub operation_bytes: usize,

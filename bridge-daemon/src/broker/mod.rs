@@ -161,6 +161,7 @@ pub struct Broker {
     session: SessionId,
     limits: Limits,
     host_wait: HostWait,
+    draining: bool,
     peers: Peers,
     runtimes: Runtimes,
     pending: PendingRequests,
@@ -176,6 +177,7 @@ impl Broker {
             session,
             limits,
             host_wait,
+            draining: false,
             peers: Peers::new(limits),
             runtimes: Runtimes::default(),
             pending: PendingRequests::default(),
@@ -258,9 +260,16 @@ impl Broker {
         let Some(role) = self.peers.role_of_open(peer) else { return };
         let message = match Message::parse(text) {
             Ok(message) => message,
-            Err(rejection) => return self.reject(peer, rejection),
+            Err(rejection) => return self.reject(peer, role, rejection, now),
         };
         self.peers.forgive(peer);
+        if self.draining {
+            if let Message::Request(request) = message {
+                let error = ErrorKind::ShuttingDown.error("the bridge is ending");
+                self.answer(peer, print::failure(request.dialect, Some(&request.id), &error));
+            }
+            return;
+        }
         match (message, role) {
             (Message::Request(request), _) if bridge_protocol::method::is_own(&request.method) => {
                 self.own_method(
@@ -290,15 +299,18 @@ impl Broker {
             }
             (Message::Response(response), Role::Host) => self.on_response(peer, response, now),
             (Message::Event(event), Role::Client) => self.on_client_event(peer, &event, now),
-            (Message::Event(event), Role::Host) => self.on_host_event(peer, &event),
+            (Message::Event(event), Role::Host) => self.on_host_event(&event),
             // A client that answers, or a notification that nobody knows: nothing can be said back.
             (Message::Response(_), Role::Client) => self.counters.forged_answers += 1,
             (Message::Notification(_), _) => self.counters.ignored_notifications += 1,
         }
     }
 
-    fn reject(&mut self, peer: PeerId, rejection: Rejection<'_>) {
+    fn reject(&mut self, peer: PeerId, role: Role, rejection: Rejection<'_>, now: Instant) {
         self.counters.rejected_messages += 1;
+        if role == Role::Host {
+            self.fail_misanswered(peer, rejection.id.as_ref(), now);
+        }
         let dialect = rejection.dialect.or(self.peers.dialect(peer)).unwrap_or(Dialect::JsonRpc);
         let unreadable = rejection.dialect.is_none();
         let error = match dialect {
@@ -310,7 +322,7 @@ impl Broker {
         };
         self.answer(peer, print::failure(dialect, rejection.id.as_ref(), &error));
         if self.peers.offend(peer) > self.limits.violations {
-            self.close(peer, CloseReason::Violations);
+            self.close(peer, CloseReason::Violations, now);
         }
     }
 
@@ -361,20 +373,22 @@ impl Broker {
     }
 
     fn on_drain(&mut self, now: Instant) {
+        self.draining = true;
         self.fail_all(now);
+        // Not yet deaf: what is still on its way here is answered with -32056.
         for peer in self.peers.all() {
-            self.close(peer, CloseReason::Ending);
+            self.effects.push(Effect::Close { peer, reason: CloseReason::Ending });
         }
     }
 
-    /// Queues an answer. A caller that leaves so much unread that there is no room is closed: an
+    /// Queues an answer. A connection that leaves so much unread that there is no room is closed: an
     /// answer is never dropped silently.
     fn answer(&mut self, peer: PeerId, text: String) {
         if self.peers.admits(peer, text.len(), Urgency::Answer) {
             self.send(peer, text);
-        } else if self.peers.role(peer).is_some() {
+        } else if self.peers.begin_closing(peer) {
             self.counters.slow_consumers += 1;
-            self.close(peer, CloseReason::SlowConsumer);
+            self.effects.push(Effect::Close { peer, reason: CloseReason::SlowConsumer });
         }
     }
 
@@ -385,10 +399,12 @@ impl Broker {
         }
     }
 
-    /// Asks for the end of a connection. What it was doing ends with [`Event::Closed`].
-    fn close(&mut self, peer: PeerId, reason: CloseReason) {
+    /// Asks for the end of a connection. A host gets no more requests from here on, and what it was
+    /// working on fails; what a client had asked ends with [`Event::Closed`].
+    fn close(&mut self, peer: PeerId, reason: CloseReason, now: Instant) {
         if self.peers.begin_closing(peer) {
             self.effects.push(Effect::Close { peer, reason });
+            self.detach(peer, now);
         }
     }
 

@@ -21,17 +21,52 @@ enum Step {
     ConnectHost(u64),
     CloseClient(u64),
     CloseHost(u64),
-    Request { client: u64, bridge: bool, timeout: u16, named_host: Option<u64>, size: u16 },
-    Answer { host: u64, which: usize, fails: bool },
-    AnswerTwice { host: u64, which: usize },
-    Progress { host: u64, which: usize },
-    Cancel { client: u64, which: usize },
-    Started { client: u64, operation: u8 },
-    Submit { host: u64, operation: u8 },
-    Noise { client: u64 },
+    Request {
+        client: u64,
+        bridge: bool,
+        timeout: u16,
+        named_host: Option<u64>,
+        size: u16,
+    },
+    Answer {
+        host: u64,
+        which: usize,
+        fails: bool,
+    },
+    AnswerTwice {
+        host: u64,
+        which: usize,
+    },
+    Progress {
+        host: u64,
+        which: usize,
+    },
+    Cancel {
+        client: u64,
+        which: usize,
+    },
+    Started {
+        client: u64,
+        operation: u8,
+    },
+    Submit {
+        host: u64,
+        operation: u8,
+    },
+    Noise {
+        client: u64,
+    },
     Wait(u16),
     Flush,
-    Stall,
+    Update {
+        host: u64,
+        focused: bool,
+    },
+    SubmitFromOutside {
+        operation: u8,
+    },
+    /// Connections that were asked to close are gone.
+    FinishClosing,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -53,7 +88,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => client.prop_map(|client| Step::Noise { client }),
         3 => (0..2000u16).prop_map(Step::Wait),
         2 => Just(Step::Flush),
-        1 => Just(Step::Stall),
+        1 => (0..HOSTS, any::<bool>()).prop_map(|(host, focused)| Step::Update { host, focused }),
+        1 => (0..4u8).prop_map(|operation| Step::SubmitFromOutside { operation }),
+        2 => Just(Step::FinishClosing),
     ]
 }
 
@@ -76,6 +113,7 @@ struct Model {
     working: HashMap<PeerId, Vec<u64>>,
     answered: Vec<(PeerId, u64)>,
     seen: HashSet<u64>,
+    closing: Vec<PeerId>,
 }
 
 impl Model {
@@ -103,6 +141,7 @@ impl Model {
             working: HashMap::new(),
             answered: Vec::new(),
             seen: HashSet::new(),
+            closing: Vec::new(),
         }
     }
 
@@ -198,7 +237,15 @@ impl Model {
                 self.world.after(Duration::from_millis(milliseconds.into()));
             }
             Step::Flush => self.flush(),
-            Step::Stall | Step::ConnectClient(_) => {}
+            Step::Update { host, focused } => {
+                let Some(peer) = self.hosts.get(&host) else { return };
+                self.world.update(*peer, json!({"focused": focused}));
+            }
+            Step::SubmitFromOutside { operation } => {
+                self.world.submit(&format!("t{operation}"));
+            }
+            Step::FinishClosing => self.finish_closing(),
+            Step::ConnectClient(_) => {}
         }
         self.check();
     }
@@ -214,6 +261,9 @@ impl Model {
         let Some(peer) = self.clients.get(&client).copied() else { return };
         if self.world.reading.get(&peer) == Some(&false) {
             return; // A connection that is not read can send nothing.
+        }
+        if self.closing.contains(&peer) {
+            return; // Nobody listens to it any more.
         }
         let id = self.draw();
         let mut params = json!({"timeout": timeout, "pad": "x".repeat(size.into())});
@@ -249,6 +299,7 @@ impl Model {
 
     fn flush(&mut self) {
         let peers: Vec<_> = self.clients.values().chain(self.hosts.values()).copied().collect();
+        self.finish_closing();
         for peer in peers {
             self.world.flush(peer);
         }
@@ -274,6 +325,17 @@ impl Model {
             }
         }
         for (peer, _) in std::mem::take(&mut self.world.closed) {
+            self.closing.push(peer);
+        }
+        // Forwarding may have sent something in turn.
+        if !self.world.received.is_empty() {
+            self.check();
+        }
+    }
+
+    /// A connection that was asked to close goes away some time later, not at once.
+    fn finish_closing(&mut self) {
+        for peer in std::mem::take(&mut self.closing) {
             if let Some(slot) = slot_of(&self.clients, peer) {
                 self.clients.remove(&slot);
                 self.close_client(peer);
@@ -281,10 +343,6 @@ impl Model {
                 self.hosts.remove(&slot);
                 self.close_host(peer);
             }
-        }
-        // Closing may have sent something in turn.
-        if !self.world.received.is_empty() || !self.world.closed.is_empty() {
-            self.check();
         }
     }
 
@@ -324,10 +382,16 @@ impl Model {
         }
     }
 
-    fn end(&mut self) {
-        // Whatever is left is decided by time.
+    /// Whatever is left is decided by time, or by the end of the daemon.
+    fn end(&mut self, by_drain: bool) {
+        self.finish_closing();
         self.flush();
-        self.world.after(Duration::from_secs(3600));
+        match by_drain {
+            true => self.world.event(Event::Drain),
+            false => self.world.after(Duration::from_secs(3600)),
+        }
+        self.check();
+        self.finish_closing();
         self.check();
         for sent in &self.sent {
             assert!(
@@ -339,6 +403,7 @@ impl Model {
         for (host, working) in &self.working {
             assert!(working.is_empty(), "{host:?} was not told that nobody waits for {working:?}");
         }
+        self.finish_closing();
         for peer in
             self.clients.drain().chain(self.hosts.drain()).map(|(_, peer)| peer).collect::<Vec<_>>()
         {
@@ -358,11 +423,11 @@ fn slot_of(peers: &HashMap<u64, PeerId>, peer: PeerId) -> Option<u64> {
 
 proptest! {
     #[test]
-    fn every_interleaving_keeps_the_promises(steps in prop::collection::vec(step(), 1..120)) {
+    fn every_interleaving_keeps_the_promises(steps in prop::collection::vec(step(), 1..120), by_drain: bool) {
         let mut model = Model::new();
         for step in steps {
             model.run(step);
         }
-        model.end();
+        model.end(by_drain);
     }
 }

@@ -3,11 +3,14 @@
 //!
 //! Ids and resume tokens are made from clocks and collide between processes, so an operation
 //! belongs to a connection, and a submit goes to that connection only. The original client
-//! announces each operation twice; the second time changes nothing, even after the end.
+//! announces each operation twice; the second time changes nothing, even after the end. Each
+//! operation is in the care of one window at a time, which hears of its end; when that window
+//! leaves, another is told.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
+use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::{Dialect, Event as DapEvent, print};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -29,7 +32,12 @@ pub enum SubmitError {
     Finished,
     /// Operations of several connections have this token.
     Ambiguous,
+    /// The program that waits for it leaves too much unread.
+    Overloaded,
 }
+
+/// Longest operation id and resume token that are remembered.
+const NAME_BYTES: usize = 256;
 
 type Key = (PeerId, String);
 
@@ -37,9 +45,11 @@ type Key = (PeerId, String);
 struct Operation {
     resume_token: Option<String>,
     dialect: Dialect,
-    /// What was announced, for hosts that come later; empty once finished.
+    /// What was announced, for windows that come later; empty once finished.
     body: Option<Box<RawValue>>,
     expires: Option<Instant>,
+    /// The window that was told of it.
+    host: Option<PeerId>,
     /// Order of announcement.
     sequence: u64,
 }
@@ -55,6 +65,7 @@ impl Operation {
 pub(super) struct Operations {
     limits: Limits,
     operations: HashMap<Key, Operation>,
+    deadlines: BTreeSet<(Instant, Key)>,
     sequence: u64,
 }
 
@@ -91,7 +102,7 @@ impl OperationId {
 
 impl Operations {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, operations: HashMap::new(), sequence: 0 }
+        Self { limits, operations: HashMap::new(), deadlines: BTreeSet::new(), sequence: 0 }
     }
 
     pub fn pending(&self) -> usize {
@@ -99,20 +110,36 @@ impl Operations {
     }
 
     pub fn next_deadline(&self) -> Option<Instant> {
-        let pending = self.operations.values().filter(|operation| operation.is_pending());
-        pending.filter_map(|operation| operation.expires).min()
+        self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    fn has_room(&self, peer: PeerId, bytes: usize) -> bool {
-        let mine = || self.operations.iter().filter(|((owner, _), _)| *owner == peer);
-        let kept: usize = mine()
-            .filter_map(|(_, operation)| operation.body.as_ref())
-            .map(|body| body.get().len())
-            .sum();
-        mine().count() < self.limits.operations && kept + bytes <= self.limits.operation_bytes
+    /// Enters an operation if there is room. As many as may be pending are also remembered after
+    /// their end, the newest, so that a repeated announcement is recognised.
+    fn insert(&mut self, key: Key, operation: Operation) {
+        let bytes =
+            |operation: &Operation| operation.body.as_ref().map_or(0, |body| body.get().len());
+        let mine = || self.operations.iter().filter(|((owner, _), _)| *owner == key.0);
+        let pending = mine().filter(|(_, operation)| operation.is_pending()).count();
+        let kept: usize = mine().map(|(_, operation)| bytes(operation)).sum();
+        if pending >= self.limits.operations
+            || kept + bytes(&operation) > self.limits.operation_bytes
+        {
+            return;
+        }
+        let ended = || mine().filter(|(_, operation)| !operation.is_pending());
+        if ended().count() >= self.limits.operations {
+            let oldest = ended().min_by_key(|(_, operation)| operation.sequence);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.operations.remove(&oldest);
+            }
+        }
+        if let Some(expires) = operation.expires {
+            self.deadlines.insert((expires, key.clone()));
+        }
+        self.operations.insert(key, operation);
     }
 
-    /// The pending operations with this token, or the error that tells why there is not one.
+    /// The pending operation with this token, or why there is not exactly one.
     fn by_token(&self, token: &str) -> Result<Key, SubmitError> {
         let known = || {
             self.operations
@@ -128,10 +155,19 @@ impl Operations {
         }
     }
 
-    /// Marks an operation as finished. Returns the dialect of its owner if it was pending.
-    fn finish(&mut self, key: &Key) -> Option<Dialect> {
-        let operation = self.operations.get_mut(key)?;
-        operation.body.take().map(|_| operation.dialect)
+    /// The dialect in which the owner of a pending operation is told of its end.
+    fn dialect_of_pending(&self, key: &Key) -> Option<Dialect> {
+        let operation = self.operations.get(key)?;
+        operation.is_pending().then_some(operation.dialect)
+    }
+
+    fn finish(&mut self, key: &Key) {
+        if let Some(operation) = self.operations.get_mut(key) {
+            operation.body = None;
+            if let Some(expires) = operation.expires.take() {
+                self.deadlines.remove(&(expires, key.clone()));
+            }
+        }
     }
 }
 
@@ -147,7 +183,8 @@ impl Broker {
             _ => true,
         };
         if is_news {
-            self.event_to_host(peer, &event.name, event.body);
+            let host = self.runtimes.for_events();
+            self.event_to_host(host, peer, &event.name, event.body);
         }
     }
 
@@ -164,48 +201,56 @@ impl Broker {
         let (Some(id), Some(raw)) = (body.operation_id.map(OperationId::into_text), raw) else {
             return true;
         };
+        let token_bytes = body.resume_token.as_ref().map_or(0, String::len);
+        if id.len() > NAME_BYTES || token_bytes > NAME_BYTES {
+            return true;
+        }
         let key = (peer, id);
         if self.operations.operations.contains_key(&key) {
             return false;
         }
-        if self.operations.has_room(peer, raw.get().len()) {
-            let lifetime = body.timeout_ms.filter(|ms| *ms > 0.0 && *ms < 1e12);
-            self.operations.sequence += 1;
-            let operation = Operation {
-                resume_token: body.resume_token,
-                dialect: self.peers.dialect(peer).unwrap_or(Dialect::JsonRpc),
-                body: Some(raw.to_owned()),
-                expires: lifetime.map(|ms| now + Duration::from_secs_f64(ms / 1000.0)),
-                sequence: self.operations.sequence,
-            };
-            self.operations.operations.insert(key, operation);
-        }
+        let lifetime = body.timeout_ms.filter(|ms| *ms > 0.0 && *ms < 1e12);
+        self.operations.sequence += 1;
+        let operation = Operation {
+            resume_token: body.resume_token,
+            dialect: self.peers.dialect(peer).unwrap_or(Dialect::JsonRpc),
+            body: Some(raw.to_owned()),
+            expires: lifetime.map(|ms| now + Duration::from_secs_f64(ms / 1000.0)),
+            host: self.runtimes.for_events(),
+            sequence: self.operations.sequence,
+        };
+        self.operations.insert(key, operation);
         true
     }
 
-    pub(super) fn on_host_event(&mut self, host: PeerId, event: &DapEvent<'_>) {
+    pub(super) fn on_host_event(&mut self, event: &DapEvent<'_>) {
         let body: Option<Body> = event.body.and_then(|body| serde_json::from_str(body.get()).ok());
         let client = event.client.map(PeerId);
-        let owner = match (&*event.name, body) {
-            (SUBMIT, Some(body)) => self.find_submitted(client, body),
-            _ => client.and_then(|client| Some((client, self.peers.dialect(client)?))),
+        let delivered = match (&*event.name, body) {
+            (SUBMIT, Some(body)) => self.submitted(client, body, event.body).is_some(),
+            _ => client.is_some_and(|client| match self.peers.client_dialect(client) {
+                Some(dialect) => self.event_to_client(client, dialect, &event.name, event.body),
+                None => false,
+            }),
         };
-        match owner {
-            Some((client, dialect)) if client != host => {
-                self.event_to_client(client, dialect, &event.name, event.body);
-            }
-            _ => self.counters.dropped_events += 1,
-        }
+        self.counters.dropped_events += u64::from(!delivered);
     }
 
-    fn find_submitted(&mut self, client: Option<PeerId>, body: Body) -> Option<(PeerId, Dialect)> {
+    /// A host finishes an operation. `None` if there is none, or its owner cannot be told now; then
+    /// it stays pending.
+    fn submitted(
+        &mut self,
+        client: Option<PeerId>,
+        body: Body,
+        raw: Option<&RawValue>,
+    ) -> Option<()> {
         let id = body.operation_id.map(OperationId::into_text);
         let key = match (client, id) {
             (Some(client), Some(id)) => (client, id),
             _ => self.operations.by_token(&body.resume_token?).ok()?,
         };
-        let dialect = self.operations.finish(&key)?;
-        Some((key.0, dialect))
+        let dialect = self.operations.dialect_of_pending(&key)?;
+        self.event_to_client(key.0, dialect, SUBMIT, raw).then(|| self.operations.finish(&key))
     }
 
     /// `POST /submit`: finishes an operation from outside. Returns its id.
@@ -219,71 +264,85 @@ impl Broker {
             error: Option<&'a str>,
         }
         let key = self.operations.by_token(resume_token)?;
-        let dialect = self.operations.finish(&key).ok_or(SubmitError::Finished)?;
-        let (client, operation_id) = (key.0, &key.1);
-        let submit = Submit { operation_id, resume_token, result, error: None };
+        let dialect = self.operations.dialect_of_pending(&key).ok_or(SubmitError::Finished)?;
+        let submit = Submit { operation_id: &key.1, resume_token, result, error: None };
         let body = to_raw_value(&submit).expect("a submit always prints");
-        self.event_to_client(client, dialect, SUBMIT, Some(&body));
-        self.tell_host_of_end(client, operation_id, "completed");
+        if !self.event_to_client(key.0, dialect, SUBMIT, Some(&body)) {
+            return Err(SubmitError::Overloaded);
+        }
+        self.end_operation(&key, "completed");
         Ok(key.1)
     }
 
-    /// Tells a host that has just registered of what is still pending.
-    pub(super) fn announce_operations(&mut self, host: PeerId) {
-        if self.runtimes.for_events() != Some(host) {
-            return;
-        }
-        let operations = self.operations.operations.iter();
-        let mut pending: Vec<_> = operations
+    /// Tells the window that should care of every pending operation that no window has in its care.
+    pub(super) fn announce_operations(&mut self) {
+        let Some(host) = self.runtimes.for_events() else { return };
+        let mut orphans: Vec<_> = self
+            .operations
+            .operations
+            .iter_mut()
+            .filter(|(_, operation)| {
+                operation.host.is_none_or(|host| self.runtimes.get(host).is_none())
+            })
             .filter_map(|((client, _), operation)| {
-                Some((operation.sequence, *client, operation.body.clone()?))
+                let body = operation.body.clone()?;
+                operation.host = Some(host);
+                Some((operation.sequence, *client, body))
             })
             .collect();
-        pending.sort_unstable_by_key(|(sequence, ..)| *sequence);
-        for (_, client, body) in pending {
-            self.event_to_host(client, STARTED, Some(&body));
+        orphans.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        for (_, client, body) in orphans {
+            self.event_to_host(Some(host), client, STARTED, Some(&body));
         }
     }
 
     pub(super) fn expire_operations(&mut self, now: Instant) {
-        let operations = self.operations.operations.iter();
-        let due: Vec<Key> = operations
-            .filter(|(_, operation)| operation.is_pending())
-            .filter(|(_, operation)| operation.expires.is_some_and(|expires| expires <= now))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in due {
-            self.operations.finish(&key);
-            self.tell_host_of_end(key.0, &key.1, "cancelled");
+        while let Some((deadline, key)) = self.operations.deadlines.first().cloned()
+            && deadline <= now
+        {
+            self.end_operation(&key, "cancelled");
         }
     }
 
     pub(super) fn end_operations_of(&mut self, client: PeerId) {
-        let ended: Vec<_> =
-            self.operations.operations.extract_if(|(owner, _), _| *owner == client).collect();
-        for ((_, id), operation) in ended {
-            if operation.is_pending() {
-                self.tell_host_of_end(client, &id, "cancelled");
+        let keys = self.operations.operations.keys().filter(|(owner, _)| *owner == client);
+        for key in keys.cloned().collect::<Vec<_>>() {
+            if self.operations.dialect_of_pending(&key).is_some() {
+                self.end_operation(&key, "cancelled");
             }
+            self.operations.operations.remove(&key);
         }
     }
 
-    fn tell_host_of_end(&mut self, client: PeerId, operation_id: &str, status: &str) {
+    /// Ends an operation without its host's doing, and tells the host.
+    fn end_operation(&mut self, key: &Key, status: &str) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Updated<'a> {
             operation_id: &'a str,
             status: &'a str,
         }
-        let body = to_raw_value(&Updated { operation_id, status }).expect("always prints");
-        self.event_to_host(client, UPDATED, Some(&body));
+        let host = self.operations.operations.get(key).and_then(|operation| operation.host);
+        self.operations.finish(key);
+        let updated = Updated { operation_id: &key.1, status };
+        let body = to_raw_value(&updated).expect("an update always prints");
+        self.event_to_host(host, key.0, UPDATED, Some(&body));
     }
 
-    fn event_to_host(&mut self, client: PeerId, name: &str, body: Option<&RawValue>) {
+    fn event_to_host(
+        &mut self,
+        host: Option<PeerId>,
+        client: PeerId,
+        name: &str,
+        body: Option<&RawValue>,
+    ) {
         let event = DapEvent { name: name.into(), body, client: Some(client.0) };
         let text = print::event(Dialect::JsonRpc, &event);
-        match self.runtimes.for_events() {
-            Some(host) if self.peers.admits(host, text.len(), Urgency::Request) => {
+        match host {
+            Some(host)
+                if text.len() <= MESSAGE_BYTES
+                    && self.peers.admits(host, text.len(), Urgency::Request) =>
+            {
                 self.counters.events += 1;
                 self.send(host, text);
             }
@@ -291,24 +350,23 @@ impl Broker {
         }
     }
 
+    /// Sends an event to a client, or holds it back until the answer that the client waits for has
+    /// gone out. False if there is no room for it.
     fn event_to_client(
         &mut self,
         client: PeerId,
         dialect: Dialect,
         name: &str,
         body: Option<&RawValue>,
-    ) {
-        let event = DapEvent { name: name.into(), body, client: None };
-        let text = print::event(dialect, &event);
-        let room = self.peers.held_events(client) < self.limits.queue_messages
-            && self.peers.admits_parking(text.len());
-        if !room {
-            self.counters.dropped_events += 1;
-            return;
+    ) -> bool {
+        let text = print::event(dialect, &DapEvent { name: name.into(), body, client: None });
+        if text.len() > MESSAGE_BYTES || !self.peers.admits_event(client, text.len()) {
+            return false;
         }
         self.counters.events += 1;
         if let Some(text) = self.peers.hold_event(client, text) {
-            self.answer(client, text);
+            self.send(client, text);
         }
+        true
     }
 }

@@ -1,6 +1,6 @@
 //! Who is connected, what waits to be sent to each, and how much each has in flight.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 
 use bridge_protocol::{Dialect, RequestId};
@@ -55,7 +55,6 @@ struct Peer {
     role: Role,
     dialect: Dialect,
     name: String,
-    tail: bool,
     closing: bool,
     violations: usize,
     queue: Load,
@@ -93,13 +92,15 @@ impl Load {
 pub(super) struct Peers {
     limits: Limits,
     peers: HashMap<PeerId, Peer>,
+    /// Those that want to hear of each request that ends.
+    tails: BTreeSet<PeerId>,
     /// Bytes queued for all of them, and parked with requests that wait for a host.
     total_bytes: usize,
 }
 
 impl Peers {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, peers: HashMap::new(), total_bytes: 0 }
+        Self { limits, peers: HashMap::new(), tails: BTreeSet::new(), total_bytes: 0 }
     }
 
     pub fn connect(&mut self, peer: PeerId, role: Role, dialect: Dialect) {
@@ -107,7 +108,6 @@ impl Peers {
             role,
             dialect,
             name: String::new(),
-            tail: false,
             closing: false,
             violations: 0,
             queue: Load::default(),
@@ -121,6 +121,7 @@ impl Peers {
     }
 
     pub fn remove(&mut self, peer: PeerId) {
+        self.tails.remove(&peer);
         if let Some(state) = self.peers.remove(&peer) {
             let held: usize = state.held_events.iter().map(String::len).sum();
             self.total_bytes -= state.queue.bytes + held;
@@ -141,6 +142,12 @@ impl Peers {
         let mut all: Vec<_> = self.peers.keys().copied().collect();
         all.sort_unstable();
         all
+    }
+
+    /// The dialect of a client; hosts get no events of other hosts.
+    pub fn client_dialect(&self, peer: PeerId) -> Option<Dialect> {
+        let client = self.peers.get(&peer).filter(|state| state.role == Role::Client);
+        client.map(|state| state.dialect)
     }
 
     pub fn dialect(&self, peer: PeerId) -> Option<Dialect> {
@@ -171,13 +178,13 @@ impl Peers {
     }
 
     pub fn set_tail(&mut self, peer: PeerId) {
-        if let Some(state) = self.peers.get_mut(&peer) {
-            state.tail = true;
+        if self.peers.contains_key(&peer) {
+            self.tails.insert(peer);
         }
     }
 
     pub fn tails(&self) -> Vec<PeerId> {
-        self.peers.iter().filter(|(_, state)| state.tail).map(|(peer, _)| *peer).collect()
+        self.tails.iter().copied().collect()
     }
 
     /// Counts one more message that was none; returns how many that makes in a row.
@@ -206,7 +213,7 @@ impl Peers {
         };
         let share = if urgency == Urgency::Progress { 2 } else { 1 };
         // Whoever reads what it gets is not made to pay for those who do not.
-        let prompt = urgency == Urgency::Answer && state.queue.messages == 0;
+        let prompt = urgency != Urgency::Progress && state.queue.messages == 0;
         state.queue.messages < self.limits.queue_messages / share
             && state.queue.bytes + bytes <= self.limits.queue_bytes / share
             && (prompt || self.total_bytes + bytes <= self.limits.total_bytes)
@@ -297,9 +304,13 @@ impl Peers {
         }
     }
 
-    /// How many events are held back for this connection.
-    pub fn held_events(&self, peer: PeerId) -> usize {
-        self.peers.get(&peer).map_or(0, |state| state.held_events.len())
+    /// Whether an event of this size can be sent, or held back, without being lost.
+    pub fn admits_event(&self, peer: PeerId, bytes: usize) -> bool {
+        let Some(state) = self.peers.get(&peer) else { return false };
+        match state.outstanding_bridge {
+            0 => self.admits(peer, bytes, Urgency::Answer),
+            _ => state.held_events.len() < self.limits.queue_messages && self.admits_parking(bytes),
+        }
     }
 
     /// Whether reading from this connection should change, and to what. Hosts are always read:

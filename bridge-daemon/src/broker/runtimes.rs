@@ -83,10 +83,7 @@ impl Runtimes {
                 let reason = "runtimeId must be 1 to 64 of the characters A-Z a-z 0-9 _ -";
                 return Err(ErrorKind::InvalidParams.error(reason));
             }
-            None => {
-                self.drawn += 1;
-                format!("runtime-{}", self.drawn)
-            }
+            None => self.draw_id(),
         };
         let methods = checked_methods(params.methods)?;
         let workspace_folders = checked_texts(params.workspace_folders)?;
@@ -106,6 +103,17 @@ impl Runtimes {
             self.focus(peer);
         }
         Ok((id, replaced))
+    }
+
+    /// A name that no host has.
+    fn draw_id(&mut self) -> String {
+        loop {
+            self.drawn += 1;
+            let id = format!("runtime-{}", self.drawn);
+            if self.with_id(&id).is_none() {
+                return id;
+            }
+        }
     }
 
     pub fn update(&mut self, peer: PeerId, params: UpdateParams) -> Result<(), WireError> {

@@ -203,9 +203,16 @@ fn malformed_upgrades_are_refused() {
 fn plain_routes_need_the_token_too() {
     let plain =
         |line: &str, changes: &[&str]| verdict(&request(line, &[&["Upgrade"], changes].concat()));
-    assert_eq!(plain("GET /healthz HTTP/1.1", &["Authorization"]), Ok(Admission::Http));
-    for line in ["GET /status HTTP/1.1", "GET /metrics HTTP/1.1", "POST /submit HTTP/1.1"] {
-        assert_eq!(plain(line, &[]), Ok(Admission::Http));
+    assert_eq!(
+        plain("GET /healthz HTTP/1.1", &["Authorization"]),
+        Ok(Admission::Http(Route::Health))
+    );
+    for (line, route) in [
+        ("GET /status HTTP/1.1", Route::Status),
+        ("GET /metrics HTTP/1.1", Route::Metrics),
+        ("POST /submit HTTP/1.1", Route::Submit),
+    ] {
+        assert_eq!(plain(line, &[]), Ok(Admission::Http(route)));
         assert_eq!(plain(line, &["Authorization"]), Err(401), "{line}");
     }
     let in_query = format!("GET /status?token={}&session=s1 HTTP/1.1", client_token());
@@ -217,11 +224,12 @@ fn plain_routes_need_the_token_too() {
     let evolve = format!("+X-Evolve-Token: {}", client_token());
     assert_eq!(
         plain("POST /submit?session=s1 HTTP/1.1", &["Authorization", &evolve]),
-        Ok(Admission::Http)
+        Ok(Admission::Http(Route::Submit))
     );
     assert_eq!(plain("POST /submit?session=s2 HTTP/1.1", &["Authorization", &evolve]), Err(401));
     assert_eq!(plain("GET /submit HTTP/1.1", &[]), Err(405));
     assert_eq!(plain("POST /status HTTP/1.1", &[]), Err(405));
+    assert_eq!(plain("POST /healthz HTTP/1.1", &[]), Err(405));
     assert_eq!(plain("GET /nothing HTTP/1.1", &[]), Err(404));
     assert_eq!(
         plain("GET /nothing HTTP/1.1", &["Authorization"]),

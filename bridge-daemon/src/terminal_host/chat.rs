@@ -3,14 +3,16 @@
 use std::process::Stdio;
 
 use bridge_protocol::methods::{ChatParams, ChatResult};
+use bridge_protocol::text::visible;
 use bridge_protocol::{ErrorKind, WireError};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use super::console::{ask, is_attended, visible};
+use super::console::{ask, is_attended};
 use super::{Caller, TerminalHost};
+use crate::orphans::end_with_us;
 
 /// Longest output of a program.
 const OUTPUT_BYTES: usize = 8 << 20;
@@ -97,6 +99,7 @@ impl ProgramRun {
     /// Starts it in a process group of its own.
     pub fn start(command: &mut Command, name: &str) -> Result<Self, WireError> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        end_with_us(command);
         let child = command.spawn().map_err(|error| {
             ErrorKind::InternalError.error(format!("cannot start {name}: {error}"))
         })?;
@@ -111,6 +114,7 @@ impl ProgramRun {
         input: Option<String>,
         mut piece: impl FnMut(&str),
     ) -> Result<String, WireError> {
+        let name = self.name.clone();
         let failed = |what: String| ErrorKind::InternalError.error(what);
         let stdin = self.child.stdin.take();
         let feed = async {
@@ -118,18 +122,19 @@ impl ProgramRun {
                 // A program that does not read its input is no failure.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
+            Ok(())
         };
         let mut stdout = self.child.stdout.take().expect("piped by `start`");
         let read = async {
             let mut text = PieceWise::default();
             let mut chunk = vec![0; 8192];
-            loop {
-                match stdout.read(&mut chunk).await {
-                    Ok(0) | Err(_) => break text.finish(),
-                    Ok(_) if text.whole.len() > OUTPUT_BYTES => break text.finish(),
-                    Ok(count) => text.add(&chunk[..count], &mut piece),
+            while let Ok(count @ 1..) = stdout.read(&mut chunk).await {
+                text.add(&chunk[..count], &mut piece);
+                if text.whole.len() > OUTPUT_BYTES {
+                    return Err(failed(format!("{name} wrote more than {OUTPUT_BYTES} bytes")));
                 }
             }
+            Ok(text.finish())
         };
         let mut stderr = self.child.stderr.take().expect("piped by `start`");
         let complain = async {
@@ -140,13 +145,9 @@ impl ProgramRun {
                 let surplus = tail.len().saturating_sub(STDERR_BYTES);
                 tail.drain(..surplus);
             }
-            String::from_utf8_lossy(&tail).trim().to_owned()
+            Ok(String::from_utf8_lossy(&tail).trim().to_owned())
         };
-        let ((), text, complaint) = tokio::join!(feed, read, complain);
-        let name = &self.name;
-        if text.len() > OUTPUT_BYTES {
-            return Err(failed(format!("{name} wrote more than {OUTPUT_BYTES} bytes")));
-        }
+        let ((), text, complaint) = tokio::try_join!(feed, read, complain)?;
         let status = self.child.wait().await;
         let status = status.map_err(|error| failed(format!("{name} was lost: {error}")))?;
         match status.success() {
@@ -158,8 +159,9 @@ impl ProgramRun {
 
 impl Drop for ProgramRun {
     fn drop(&mut self) {
-        // Reaped already: the group may belong to somebody else by now.
-        if let (Some(group), Ok(None)) = (self.group, self.child.try_wait()) {
+        // Once the leader has been reaped, the group may belong to somebody else. Until then, dead or
+        // not, it is ours.
+        if let (Some(group), Some(_)) = (self.group, self.child.id()) {
             let _ = killpg(group, Signal::SIGKILL);
         }
     }
@@ -176,6 +178,7 @@ struct PieceWise {
 
 impl PieceWise {
     fn add(&mut self, bytes: &[u8], piece: &mut impl FnMut(&str)) {
+        let known = self.whole.len();
         self.incomplete.extend_from_slice(bytes);
         let bytes = std::mem::take(&mut self.incomplete);
         let mut chunks = bytes.utf8_chunks().peekable();
@@ -188,10 +191,12 @@ impl PieceWise {
                 _ => self.whole.push(char::REPLACEMENT_CHARACTER),
             }
         }
-        let settled = self.whole.trim_end_matches(['\r', '\n']).len();
-        if settled > self.passed_on {
-            piece(&self.whole[self.passed_on..settled]);
-            self.passed_on = settled;
+        // Only what is new can hold more than line ends: looking at the whole each time would take
+        // quadratic time for a text of nothing else.
+        let news = self.whole[known..].trim_end_matches(['\r', '\n']).len();
+        if news > 0 {
+            piece(&self.whole[self.passed_on..known + news]);
+            self.passed_on = known + news;
         }
     }
 
@@ -232,6 +237,14 @@ mod tests {
         let mut split = PieceWise::default();
         split.add(b"a\xffb\xe2\x82", &mut |_| {});
         assert_eq!(split.finish(), "a\u{fffd}b\u{fffd}");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_never_stops_writing_is_stopped() {
+        let mut shell = Command::new("yes");
+        let run = ProgramRun::start(shell.stdin(Stdio::null()), "yes").unwrap();
+        let error = run.collect(None, |_| {}).await.unwrap_err();
+        assert!(error.message().contains("wrote more than"), "{error}");
     }
 
     #[tokio::test]

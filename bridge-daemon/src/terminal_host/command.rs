@@ -29,19 +29,25 @@ impl FromStr for AllowedCommand {
     }
 }
 
+/// The mapping of a command, or why there is none.
+pub fn find<'a>(
+    allowed: &'a [AllowedCommand],
+    name: &str,
+) -> Result<&'a AllowedCommand, WireError> {
+    allowed.iter().find(|command| command.name == name).ok_or_else(|| {
+        let reason = format!(
+            "there is no editor to run {name:?}: map it to a program with --allow-command {name}=PROGRAM, \
+             or run with --host editor"
+        );
+        ErrorKind::NotAllowed.error(reason)
+    })
+}
+
 /// Runs the program behind a command. Its output is the result: JSON if it is JSON, else text.
 pub async fn execute(
-    allowed: &[AllowedCommand],
-    params: ExecuteCommandParams,
+    command: &AllowedCommand,
+    params: &ExecuteCommandParams,
 ) -> Result<ExecuteCommandResult, WireError> {
-    let Some(command) = allowed.iter().find(|command| command.name == params.command) else {
-        let reason = format!(
-            "there is no editor to run {:?}: map it to a program with --allow-command {}=PROGRAM, \
-             or run with --host editor",
-            params.command, params.command
-        );
-        return Err(ErrorKind::NotAllowed.error(reason));
-    };
     let mut shell = tokio::process::Command::new("sh");
     shell.arg("-c").arg(format!("{} \"$@\"", command.program)).arg(&command.name);
     shell.args(params.args.iter().map(|arg| match arg {
@@ -63,7 +69,8 @@ mod tests {
 
     async fn run(map: &str, command: &str, args: Vec<Value>) -> Result<Option<Value>, WireError> {
         let params = ExecuteCommandParams { command: command.into(), args, timeout: None };
-        execute(&[map.parse().unwrap()], params).await.map(|result| result.result)
+        let allowed = [map.parse().unwrap()];
+        execute(find(&allowed, command)?, &params).await.map(|result| result.result)
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 use bridge_protocol::methods::{MessageLevel, ShowMessageParams, ShowMessageResult};
+use bridge_protocol::text::visible;
 use nix::libc;
 use tokio::sync::Mutex;
 
@@ -16,8 +17,10 @@ use crate::readiness;
 /// Longest answer of a person.
 const LINE_BYTES: usize = 64 * 1024;
 
-/// Messages in the order in which they came, and one question at a time.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// Messages in the order in which they came.
+static PRINTING: Mutex<()> = Mutex::const_new(());
+/// One question at a time; messages do not wait for its answer.
+static ASKING: Mutex<()> = Mutex::const_new(());
 
 /// Shows a message. With buttons, and with somebody there to press one, waits for the choice.
 pub async fn show(params: ShowMessageParams) -> ShowMessageResult {
@@ -42,7 +45,7 @@ pub fn is_attended() -> bool {
 
 /// Asks the person and returns one line; `None` at end of file, or without a terminal.
 pub async fn ask(question: &str) -> Option<String> {
-    let _turn = TURN.lock().await;
+    let _turn = ASKING.lock().await;
     // Opened anew: it can be made non-blocking without doing so to the program's own stdin.
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
@@ -64,18 +67,6 @@ pub async fn ask(question: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// The text with control characters, but for line ends and tabs, spelt out.
-pub fn visible(text: &str) -> String {
-    let spell = |char: char| match char {
-        '\n' | '\t' => char.to_string(),
-        // Bidirectional controls can make a text read as something else.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char.escape_unicode().to_string(),
-        _ if char.is_control() => char.escape_default().to_string(),
-        _ => char.to_string(),
-    };
-    text.chars().map(spell).collect()
-}
-
 async fn print_message(level: MessageLevel, message: &str) {
     let (name, colour) = match level {
         MessageLevel::Info => ("info", "36"),
@@ -87,21 +78,9 @@ async fn print_message(level: MessageLevel, message: &str) {
         true => format!("\x1b[{colour}m[{name}]\x1b[0m {message}\n"),
         false => format!("[{name}] {message}\n"),
     };
-    let _turn = TURN.lock().await;
+    let _turn = PRINTING.lock().await;
     // In one write, so that lines of the program do not fall in between; and not on our own
     // thread, since a pager that nobody scrolls must not stop the bridge.
     let write = move || io::stderr().write_all(line.as_bytes());
     let _ = tokio::task::spawn_blocking(write).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_made_visible() {
-        assert_eq!(visible("a\x1b[31mb\r\x07\n\tü"), "a\\u{1b}[31mb\\r\\u{7}\n\tü");
-        assert_eq!(visible("\u{202e}evil"), "\\u{202e}evil");
-        assert_eq!(visible("\u{9b}31m"), "\\u{9b}31m");
-    }
 }

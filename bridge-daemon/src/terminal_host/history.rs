@@ -11,6 +11,9 @@ use bridge_protocol::methods::{ChatMessage, ChatRole, GetChatHistoryParams, GetC
 const CONVERSATIONS: usize = 256;
 /// Messages kept of each; beyond it the oldest are forgotten.
 const MESSAGES: usize = 200;
+/// Bytes kept of all; beyond it conversations that rested longest are forgotten, and of the last one its
+/// oldest messages.
+const BYTES: usize = 4 << 20;
 /// Messages returned when the caller does not say.
 const DEFAULT_LIMIT: usize = 10;
 
@@ -45,10 +48,15 @@ impl History {
         entry.messages.push(ChatMessage { role: ChatRole::Assistant, content: answer, timestamp });
         let surplus = entry.messages.len().saturating_sub(MESSAGES);
         entry.messages.drain(..surplus);
-        if all.len() > CONVERSATIONS {
+        let surplus =
+            (0..entry.messages.len()).find(|kept| bytes(&entry.messages[*kept..]) <= BYTES);
+        entry.messages.drain(..surplus.unwrap_or(entry.messages.len()));
+        while all.len() > CONVERSATIONS
+            || all.values().map(|entry| bytes(&entry.messages)).sum::<usize>() > BYTES
+        {
             let oldest = all.iter().min_by_key(|(_, entry)| entry.touched);
-            let oldest = oldest.map(|(id, _)| id.clone());
-            oldest.and_then(|id| all.remove(&id));
+            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else { break };
+            all.remove(&oldest);
         }
     }
 
@@ -64,6 +72,10 @@ impl History {
     fn next(&self) -> u64 {
         self.drawn.fetch_add(1, Ordering::Relaxed) + 1
     }
+}
+
+fn bytes(messages: &[ChatMessage]) -> usize {
+    messages.iter().map(|message| message.content.len()).sum()
 }
 
 #[cfg(test)]
@@ -98,5 +110,12 @@ mod tests {
         }
         assert!(read(&history, "long", None).is_empty(), "rested longest");
         assert_eq!(read(&history, "c0", None).len(), 2);
+        let half = "x".repeat(BYTES / 2 - 1);
+        history.add("a", half.clone(), String::new());
+        history.add("b", half.clone(), String::new());
+        history.add("b", half.clone(), "last".into());
+        assert!(read(&history, "a", None).is_empty(), "no room beside it");
+        assert_eq!(read(&history, "b", None).last().unwrap(), "last");
+        assert!(read(&history, "b", None).len() < 4);
     }
 }

@@ -81,7 +81,9 @@ impl TerminalHost {
             let texts = tokio::select! {
                 next = outbox.next(usize::MAX) => match next {
                     Next::Texts(texts) => texts,
-                    Next::Close(_) => return,
+                    Next::Ping => continue,
+                    // Another host has taken our name, or the daemon ends.
+                    Next::Close(_) => return hub.disconnect(peer),
                 },
                 Some(ended) = tasks.join_next() => {
                     if let Ok(id) = ended {
@@ -90,13 +92,12 @@ impl TerminalHost {
                     continue;
                 }
             };
-            let bytes = texts.iter().map(String::len).sum();
-            hub.deliver(Event::Sent { peer, messages: texts.len(), bytes });
             for text in texts {
+                let taken = Taken { hub: Arc::clone(&hub), peer, bytes: text.len() };
                 match Message::parse(&text) {
                     Ok(Message::Request(request)) => {
                         let Some(id) = RequestId::from_raw(request.id.raw()) else { continue };
-                        let work = Arc::clone(&self).work(Arc::clone(&hub), peer, id, request);
+                        let work = Arc::clone(&self).work(taken, id, request);
                         running.insert(id, tasks.spawn(work));
                     }
                     Ok(Message::Notification(note)) => {
@@ -114,17 +115,17 @@ impl TerminalHost {
     /// The work on one request.
     fn work(
         self: Arc<Self>,
-        hub: Arc<Hub>,
-        peer: PeerId,
+        taken: Taken,
         id: RequestId,
         request: Request<'_>,
     ) -> impl Future<Output = RequestId> + Send + 'static {
         let method = Method::from_name(&request.method);
         let params = request.params.map(ToOwned::to_owned);
         async move {
-            let caller = Caller { hub, peer, id };
+            let caller = Caller { hub: Arc::clone(&taken.hub), peer: taken.peer, id };
             let answer = self.answer(method, params.as_deref(), &caller).await;
             caller.answer(answer);
+            drop(taken);
             id
         }
     }
@@ -149,8 +150,9 @@ impl TerminalHost {
             Some(Method::ExecuteCommand) => {
                 let params: ExecuteCommandParams = read::<ExecuteCommand>(params)?;
                 required(&params.command, "command")?;
+                let program = command::find(&self.commands, &params.command)?;
                 let _turn = self.programs.acquire().await;
-                write::<ExecuteCommand>(command::execute(&self.commands, params).await?)
+                write::<ExecuteCommand>(command::execute(program, &params).await?)
             }
             Some(Method::GetChatHistory) => {
                 let params: GetChatHistoryParams = read::<GetChatHistory>(params)?;
@@ -159,6 +161,20 @@ impl TerminalHost {
             }
             None => Err(ErrorKind::MethodNotFound.error("the terminal host serves vscode/* only")),
         }
+    }
+}
+
+/// A message that was taken from the queue. It counts as queued until the work on it has ended, so that
+/// the broker's bounds hold for what waits in here, too.
+struct Taken {
+    hub: Arc<Hub>,
+    peer: PeerId,
+    bytes: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.hub.deliver(Event::Sent { peer: self.peer, messages: 1, bytes: self.bytes });
     }
 }
 

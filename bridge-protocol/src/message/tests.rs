@@ -143,7 +143,7 @@ fn depth_is_limited_and_strings_do_not_count() {
         format!(r#"{{"id":1,"type":"m","params":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
     };
     request(&nested(DEPTH - 1));
-    assert_eq!(rejected(&nested(DEPTH)), (None, None, -32700));
+    assert_eq!(rejected(&nested(DEPTH)), (Some("1".into()), Some(Dialect::Bridge), -32700));
     assert_eq!(rejected(&nested(200_000)).2, -32700);
     let brackets = "[".repeat(1000);
     request(&format!(r#"{{"id":1,"type":"m","params":["\"{brackets}"]}}"#));

@@ -165,3 +165,33 @@ fn commands_are_not_run_in_a_guessed_window() {
     w.says(client, command(json!({"runtimeId": "h1"})));
     assert_eq!((w.take(first).len(), w.take(second).len()), (1, 0));
 }
+
+#[test]
+fn a_host_that_is_being_closed_gets_no_more_requests() {
+    let mut w = World::new(HostWait::UntilDeadline, Limits { violations: 1, ..Limits::default() });
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    w.take(host);
+    w.says_text(host, "{");
+    w.says_text(host, "{");
+    assert_eq!(w.closed, [(host, CloseReason::Violations)]);
+    assert_eq!(kind(&w.take_one(client)), "HostGone", "before its connection has ended");
+    w.says(client, call(2, json!({})));
+    w.take(host);
+    let other = w.host(3);
+    assert_eq!(w.take(other).len(), 1, "the call waited for another");
+}
+
+#[test]
+fn an_answer_that_is_no_message_fails_the_request_that_it_names() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for answer in ["NaN", &deep] {
+        w.says(client, call(1, json!({})));
+        let id = w.take_one(host)["id"].clone();
+        w.says_text(host, &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{answer}}}"#));
+        assert_eq!(kind(&w.take_one(client)), "BadHostResponse");
+        w.take(host);
+    }
+}

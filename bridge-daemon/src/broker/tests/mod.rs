@@ -99,6 +99,19 @@ impl World {
         self.apply(effects);
     }
 
+    pub fn update(&mut self, peer: PeerId, params: Value) {
+        // A host that is being closed is no longer registered.
+        let _ = self.broker.update(peer, serde_json::from_value(params).unwrap(), self.now);
+        let effects = self.broker.take_effects();
+        self.apply(effects);
+    }
+
+    pub fn submit(&mut self, token: &str) {
+        let _ = self.broker.submit(token, RawValue::NULL);
+        let effects = self.broker.take_effects();
+        self.apply(effects);
+    }
+
     pub fn says(&mut self, peer: PeerId, message: Value) {
         self.says_text(peer, &message.to_string());
     }

@@ -119,3 +119,45 @@ fn operations_are_bounded() {
         assert_eq!(w.broker.operations(), 2);
     }
 }
+
+#[test]
+fn a_run_may_start_any_number_of_operations_one_after_the_other() {
+    let mut w = World::new(HostWait::UntilDeadline, Limits { operations: 3, ..Limits::default() });
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    for n in 0..20 {
+        w.says(client, started(n, &format!("t{n}")));
+        w.says(client, started(n, &format!("t{n}")));
+        assert_eq!(w.take(host).len(), 1, "announced once");
+        w.says(host, submit(&n.to_string(), &format!("t{n}"), Some(2)));
+        assert_eq!(w.take_one(client)["event"], "asyncOperationSubmit");
+    }
+    assert_eq!(w.broker.operations(), 0);
+}
+
+#[test]
+fn the_window_that_was_told_hears_of_the_end_and_another_takes_over_when_it_leaves() {
+    let mut w = world();
+    let (first, client) = (w.host(1), w.bridge_client(2));
+    w.says(client, started(7, "t7"));
+    assert_eq!(w.take(first).len(), 1);
+    let second = w.host(3);
+    assert!(w.take(second).is_empty(), "the first has it in its care");
+    w.closes(first);
+    assert_eq!(w.take_one(second)["params"]["body"]["operationId"], 7);
+    w.closes(client);
+    assert_eq!(w.take_one(second)["params"]["body"]["status"], "cancelled");
+}
+
+#[test]
+fn a_submit_that_cannot_be_delivered_leaves_the_operation_pending() {
+    let limits = Limits { queue_messages: 1, ..Limits::default() };
+    let mut w = World::new(HostWait::UntilDeadline, limits);
+    let client = w.bridge_client(2);
+    w.says(client, started(7, "t7"));
+    w.fast = false;
+    w.says_text(client, "{");
+    let value = RawValue::from_string("1".into()).unwrap();
+    assert_eq!(w.broker.submit("t7", &value), Err(SubmitError::Overloaded));
+    w.flush(client);
+    assert_eq!(w.broker.submit("t7", &value), Ok("7".into()));
+}
