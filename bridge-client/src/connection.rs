@@ -120,6 +120,20 @@ impl Connection {
         .await
     }
 
+    /// As [`next`](Self::next), but also returns, with `None`, when there is room again: for those who
+    /// stopped sending because there was none, and would otherwise not learn of it.
+    pub async fn next_or_room(&mut self) -> Result<Option<Text>, Error> {
+        let was_full = !self.has_room();
+        poll_fn(|cx| {
+            self.poll_send(cx);
+            match was_full && self.has_room() {
+                true => Poll::Ready(Ok(None)),
+                false => self.poll_receive(cx).map(|received| received.map(Some)),
+            }
+        })
+        .await
+    }
+
     /// Sends what is queued, then says goodbye. Bounded, and never fails: a daemon that does not
     /// listen any more sees the end of the connection all the same.
     pub async fn close(mut self) {
@@ -142,6 +156,7 @@ impl Connection {
             // The reason, a close frame perhaps, is still to be read.
             self.sending = Sending::Broken;
             self.outgoing.clear();
+            self.outgoing_bytes = 0;
         }
     }
 

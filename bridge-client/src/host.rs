@@ -142,8 +142,9 @@ impl Host {
         loop {
             let has_room = self.connection.has_room();
             tokio::select! {
-                received = self.connection.next() => match received {
-                    Ok(text) => {
+                received = self.connection.next_or_room() => match received {
+                    Ok(None) => {}
+                    Ok(Some(text)) => {
                         if let Some(request) = self.received(&text, &replies_in) {
                             handlers.spawn(run(Arc::clone(handler), request));
                         }

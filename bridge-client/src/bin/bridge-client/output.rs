@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use bridge_protocol::text::visible;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncWriteExt, Stdout};
 
@@ -91,36 +92,4 @@ pub fn note(text: &str) {
 /// An error, on stderr, after the program's name.
 pub fn complain(text: &str) {
     note(&format!("bridge-client: {text}"));
-}
-
-/// The text without what a terminal would obey: escape sequences show as `␛[31m`. Line ends and
-/// tabs stay; a carriage return, which would let a text overwrite itself, does not.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_obeyed) {
-        return Cow::Borrowed(text);
-    }
-    let picture = |c: char| match c {
-        '\r' => None,
-        '\u{7f}' => Some('␡'),
-        c if (c as u32) < 0x20 => char::from_u32(0x2400 + c as u32),
-        _ => Some(char::REPLACEMENT_CHARACTER),
-    };
-    text.chars().filter_map(|c| if is_obeyed(c) { picture(c) } else { Some(c) }).collect()
-}
-
-fn is_obeyed(c: char) -> bool {
-    c.is_control() && c != '\n' && c != '\t'
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_terminal_would_obey_is_made_visible() {
-        assert!(matches!(visible("plain\ttext\nütf ✓"), Cow::Borrowed(_)));
-        assert_eq!(visible("\x1b]0;title\x07\x1b[31mred"), "␛]0;title␇␛[31mred");
-        assert_eq!(visible("safe\rEVIL\r\n"), "safeEVIL\n");
-        assert_eq!(visible("\u{9b}31m\x7f"), "\u{fffd}31m␡");
-    }
 }

@@ -79,6 +79,7 @@ async fn relay(
                 }
                 Received::End(error) if error.is_goodbye() && outstanding.count() == 0 => break Ok(()),
                 Received::End(error) => break Err(error.into()),
+                Received::Room => {}
                 Received::NobodyReads => break Ok(()),
             },
             () = printing.closed() => break Ok(()),
@@ -92,7 +93,12 @@ async fn relay(
 }
 
 enum Received<'p> {
-    Message { text: String, room: mpsc::Permit<'p, String> },
+    Message {
+        text: String,
+        room: mpsc::Permit<'p, String>,
+    },
+    /// There is room for more lines.
+    Room,
     End(bridge_client::Error),
     NobodyReads,
 }
@@ -104,8 +110,9 @@ async fn receive<'p>(
     printing: &'p mpsc::Sender<String>,
 ) -> Received<'p> {
     let Ok(room) = printing.reserve().await else { return Received::NobodyReads };
-    match connection.next().await {
-        Ok(text) => Received::Message { text: in_one_line(&text), room },
+    match connection.next_or_room().await {
+        Ok(Some(text)) => Received::Message { text: in_one_line(&text), room },
+        Ok(None) => Received::Room,
         Err(error) => Received::End(error),
     }
 }
