@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, List, Optional, Sequence
 
@@ -50,17 +51,26 @@ def clean_environment(**more: str) -> Dict[str, str]:
 
 
 class Lines:
-    """Lines of a stream, read in a thread so that waiting for one can have a limit."""
+    """Lines of a stream, read in a thread so that waiting for one can have a limit.
+
+    The thread ends, and closes the stream, at its end or at the line `END`.
+    """
+
+    END = "end of lines\n"
 
     def __init__(self, stream: IO[str], name: str) -> None:
         self._name = name
         self._queue: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         self.seen: List[str] = []
-        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
 
     def _read(self, stream: IO[str]) -> None:
-        for line in stream:
-            self._queue.put(line.rstrip("\n"))
+        with stream:
+            for line in stream:
+                if line == self.END:
+                    break
+                self._queue.put(line.rstrip("\n"))
         self._queue.put(None)
 
     def next(self, what: str, wanted: Callable[[str], object] = lambda line: True) -> str:
@@ -77,6 +87,10 @@ class Lines:
             if wanted(line):
                 return line
 
+    def join(self) -> None:
+        self._thread.join(LIMIT)
+        assert not self._thread.is_alive(), f"{self._name} did not end within {LIMIT:g}s"
+
     def _missing(self, what: str, when: str) -> str:
         seen = "\n".join(self.seen) or "(nothing)"
         return f"{self._name}: no {what} {when}; lines so far:\n{seen}"
@@ -89,7 +103,7 @@ class Process:
         self, command: Sequence[str], directory: Path, env: Optional[Dict[str, str]] = None
     ) -> None:
         self.name = Path(command[0]).name
-        self._stderr = tempfile.TemporaryFile("w+", dir=directory)
+        self._stderr = tempfile.TemporaryFile("w+", dir=directory)  # noqa: SIM115
         self.popen = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
@@ -98,6 +112,7 @@ class Process:
             text=True,
             env=env if env is not None else clean_environment(),
             cwd=directory,
+            start_new_session=True,
         )
         assert self.popen.stdout is not None
         self.stdout = Lines(self.popen.stdout, self.name)
@@ -125,6 +140,11 @@ class Process:
                 f"{self.name} did not end within {LIMIT:g}s; stderr:\n{self.stderr()}"
             ) from None
 
+    def type(self, text: str) -> None:
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(text)
+        self.popen.stdin.flush()
+
     def interrupt(self) -> None:
         self.popen.send_signal(signal.SIGINT)
 
@@ -132,8 +152,17 @@ class Process:
         if self.popen.poll() is None:
             self.popen.kill()
         self.popen.wait(LIMIT)
+
+    def end(self) -> None:
+        """Kills it and what it has forked, and closes what belonged to it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.kill()
         assert self.popen.stdin is not None
-        self.popen.stdin.close()
+        with suppress(BrokenPipeError):  # what was not read any more
+            self.popen.stdin.close()
+        self.stdout.join()
+        self._stderr.close()
 
 
 class Gate:
@@ -166,8 +195,8 @@ class Host:
         log = directory / "log"
         os.mkfifo(log)
         # Open at both ends, so that neither the host nor we wait for the other to open it.
-        self._log_stream = os.fdopen(os.open(log, os.O_RDWR), "r", encoding="utf-8")
-        self._log = Lines(self._log_stream, "the host's log")
+        self._log_file = os.open(log, os.O_RDWR)
+        self._log = Lines(os.fdopen(self._log_file, "r", encoding="utf-8"), "the host's log")
         command = [program("bridge-client"), "host", "--session", daemon.session]
         command += ["--rules", str(rules_file), "--log", str(log)]
         self.process = Process(command, directory, daemon.outer_environment())
@@ -193,7 +222,9 @@ class Host:
         return [json.loads(line) for line in self._log.seen]
 
     def end(self) -> None:
-        self.process.kill()
+        self.process.end()
+        os.write(self._log_file, f"\n{Lines.END}".encode())
+        self._log.join()
 
 
 class Daemon:
@@ -243,10 +274,10 @@ class Daemon:
 
     def end(self) -> None:
         for process in self._processes:
-            process.kill()
+            process.end()
         for host in self._hosts:
             host.end()
-        self.process.kill()
+        self.process.end()
         shutil.rmtree(self.directory)
 
 

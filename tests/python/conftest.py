@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Callable, Iterator, List
 
 import pytest
@@ -53,3 +54,9 @@ def inside(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, no_bridge: None) -> 
         monkeypatch.setenv(name, value)
     yield daemon
     _api._module_bridge._client.close()
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Where a test may put its net."""
+    return tmp_path / "net.evolve.yaml"

@@ -11,7 +11,7 @@ import pytest
 import vscode_bridge
 from vscode_bridge import Client, _api
 
-from bridge import LIMIT, Daemon, chat_rule
+from bridge import LIMIT, Daemon, chat_rule, slow_rule
 
 
 def in_threads(count: int, work: "object") -> List[BaseException]:
@@ -118,9 +118,7 @@ def test_a_forked_child_opens_its_own_connection(daemon: Daemon) -> None:
     while host.request("vscode/chat")["message"] != "held":
         pass
     # Fork while another thread of the parent waits for an answer.
-    assert process.popen.stdin is not None
-    process.popen.stdin.write("\n")
-    process.popen.stdin.flush()
+    process.type("\n")
     assert process.line("child's end") == "child done"
     assert process.line("parent's end") == "parent done"
     gate.open()
@@ -128,6 +126,55 @@ def test_a_forked_child_opens_its_own_connection(daemon: Daemon) -> None:
     assert process.wait() == 0
     assert "Traceback" not in process.stderr()
     assert "Exception" not in process.stderr()
+
+
+FORK_UNDER_LOCK = """
+import os, threading
+import vscode_bridge, vscode_bridge._client
+
+vscode_bridge.chat("parent")
+vscode_bridge._client._lock.acquire()  # as if another thread were just handing over a request
+child = os.fork()
+if child == 0:
+    print(vscode_bridge.chat("child"), flush=True)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_lock_held_during_fork_does_not_hold_up_the_child(daemon: Daemon) -> None:
+    daemon.host(chat_rule())
+    process = daemon.python(FORK_UNDER_LOCK)
+    assert process.line("child's answer") == "You said: child"
+    assert process.line("child's status") == "0"
+
+
+ORPHAN = """
+import os, sys, vscode_bridge
+vscode_bridge.chat_async("held")
+print("asked", flush=True)
+sys.stdin.readline()
+if os.fork() == 0:
+    print("forked", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_does_not_keep_its_parents_connection(daemon: Daemon) -> None:
+    host = daemon.host(slow_rule())
+    process = daemon.python(ORPHAN)
+    assert process.line("question") == "asked"
+    request = host.event("request")
+    process.type("\n")
+    assert process.line("fork") == "forked"
+    process.popen.kill()
+    # The child lives, but the connection ended with the parent, and so did the call.
+    host.event("cancel", id=request["id"])
+    process.type("\n")
 
 
 MULTIPROCESSING = """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 
 import pytest
 
 from vscode_bridge import BridgeCancelled, Client
 
-from bridge import Daemon, chat_rule, slow_rule
+from bridge import Daemon, chat_rule, run, slow_rule
 
 INTERRUPTED = """
 import vscode_bridge
@@ -76,9 +77,7 @@ def test_a_pending_call_does_not_hold_up_the_exit(daemon: Daemon, start: str) ->
     host = daemon.host(slow_rule())
     process = daemon.python(PENDING_AT_EXIT.format(start=start))
     request = host.event("request")
-    assert process.popen.stdin is not None
-    process.popen.stdin.write("\n")
-    process.popen.stdin.flush()
+    process.type("\n")
     process.line("last line", lambda line: line == "leaving")
     began = time.monotonic()
     assert process.wait() == 0
@@ -108,6 +107,26 @@ def test_a_call_in_an_exit_handler_works(daemon: Daemon) -> None:
     )
     assert process.line("answer") == "You said: bye"
     assert process.wait() == 0
+
+
+def test_a_call_after_the_goodbye_is_answered_or_explained(daemon: Daemon) -> None:
+    daemon.host(chat_rule())
+    process = daemon.python(
+        "import atexit\n"
+        "@atexit.register\n"
+        "def last():\n"  # registered before ours, so it runs after it
+        "    try:\n"
+        "        print(vscode_bridge.chat('bye'))\n"
+        "    except vscode_bridge.BridgeUnavailable as error:\n"
+        "        print(error)\n"
+        "import vscode_bridge\n"
+        "vscode_bridge.chat('x')\n"
+    )
+    # Newer Pythons start no thread at that time.
+    line = process.line("last words")
+    assert line == "You said: bye" or line.startswith("The bridge cannot be used now"), line
+    assert process.wait() == 0
+    assert process.stderr() == ""
 
 
 def test_closing_a_client_ends_its_calls(daemon: Daemon) -> None:
@@ -147,9 +166,5 @@ def test_development_mode_finds_nothing_left_open(daemon: Daemon) -> None:
         "asyncio.run(main())\n"
         "print('done')\n"
     )
-    import sys
-
-    from bridge import run
-
     done = run([sys.executable, "-X", "dev", "-W", "error", "-c", code], daemon.inner_environment())
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)

@@ -9,14 +9,36 @@ import pytest
 
 import vscode_bridge
 
-from bridge import clean_environment, run
+from bridge import ROOT, clean_environment, run
 
-PUBLIC = """
-    AsyncChatStream AsyncClient AsyncResult BridgeBusy BridgeCancelled BridgeError BridgeTimeout
-    BridgeUnavailable ChatStream Client ConnectionLost Conversation DebugBridge Endpoint HostGone
-    HostUnavailable RequestFailed RequestRefused chat chat_async execute_command get_chat_history
-    install_debug_bridge is_available show_message uninstall_debug_bridge
-""".split()
+PUBLIC = [
+    "AsyncChatStream",
+    "AsyncClient",
+    "AsyncResult",
+    "BridgeBusy",
+    "BridgeCancelled",
+    "BridgeError",
+    "BridgeTimeout",
+    "BridgeUnavailable",
+    "ChatStream",
+    "Client",
+    "ConnectionLost",
+    "Conversation",
+    "DebugBridge",
+    "Endpoint",
+    "HostGone",
+    "HostUnavailable",
+    "RequestFailed",
+    "RequestRefused",
+    "chat",
+    "chat_async",
+    "execute_command",
+    "get_chat_history",
+    "install_debug_bridge",
+    "is_available",
+    "show_message",
+    "uninstall_debug_bridge",
+]
 
 
 def test_public_names() -> None:
@@ -28,7 +50,7 @@ def test_public_names() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'chatt'"):
-        vscode_bridge.chatt  # noqa: B018
+        vscode_bridge.chatt  # type: ignore[attr-defined] # noqa: B018
     assert not hasattr(vscode_bridge, "_bridge")
 
 
@@ -81,7 +103,13 @@ def test_defaults_are_the_originals() -> None:
 )
 def test_importing_loads_nothing_heavy(statement: str, absent: str) -> None:
     # -S: what `site` and its .pth files load is not ours.
-    code = f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}; {statement}; print(*sys.modules)"
+    path = [entry for entry in sys.path if entry]
+    code = f"import sys; sys.path[:0] = {path!r}; {statement}; print(*sys.modules)"
     done = run([sys.executable, "-S", "-c", code], clean_environment())
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) & set(absent.split()) == set()
+
+
+def test_the_license_is_that_of_the_repository() -> None:
+    copy = ROOT / "bridge-client" / "python" / "LICENSE"
+    assert copy.read_text(encoding="utf-8") == (ROOT / "LICENSE").read_text(encoding="utf-8")

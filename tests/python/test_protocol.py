@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
 
@@ -131,7 +131,8 @@ def test_every_code_of_the_protocol_page_is_known() -> None:
 
 
 def test_strange_error_objects_are_still_errors() -> None:
-    for error in ("text", None, 5, {}, {"code": "x", "message": None, "data": []}):
+    strange: List[object] = ["text", None, 5, {}, {"code": "x", "message": None, "data": []}]
+    for error in strange:
         exception = _exceptions.request_failed(error)
         assert isinstance(exception, vscode_bridge.RequestFailed)
         assert exception.code is None

@@ -89,7 +89,9 @@ def test_a_bridge_that_comes_back_is_found(cuttable: Cuttable) -> None:
     cuttable.relay.vanish()
     pending = cuttable.client.chat_async("there?")
     # The client is trying by now or will be; either way it finds the new socket.
-    cuttable.relay = Relay(cuttable.relay.path, next(cuttable.daemon.runtime.glob("run-bridge/*.sock")))
+    cuttable.relay = Relay(
+        cuttable.relay.path, next(cuttable.daemon.runtime.glob("run-bridge/*.sock"))
+    )
     assert pending.wait(10) == "You said: there?"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from typing import Any, Callable, Dict
 
@@ -9,6 +11,7 @@ import pytest
 
 import vscode_bridge
 from vscode_bridge import (
+    BridgeError,
     BridgeTimeout,
     BridgeUnavailable,
     Client,
@@ -22,7 +25,6 @@ from vscode_bridge import (
 
 from bridge import Daemon, chat_rule, slow_rule
 
-ECHO_COMMAND = {"method": "vscode/executeCommand", "result": {"result": "${args}"}}
 SHOWN: Dict[str, Any] = {"method": "vscode/showMessage", "result": {}}
 
 
@@ -125,14 +127,11 @@ def test_timeout_gives_the_reason_and_cancels_at_the_host(daemon: Daemon, client
 def test_our_own_limit_ends_a_call_when_the_daemon_is_stopped(
     daemon: Daemon, client: Client
 ) -> None:
-    import os
-    import signal
-
     daemon.host(chat_rule())
     client.chat("connected")
     os.kill(daemon.process.pid, signal.SIGSTOP)
     try:
-        with pytest.raises(BridgeTimeout, match="Request timeout after 0.2s") as caught:
+        with pytest.raises(BridgeTimeout, match=r"Request timeout after 0\.2s") as caught:
             client.chat("Anybody?", timeout=0.2)
         assert caught.value.code is None
     finally:
@@ -165,7 +164,7 @@ def test_errors_of_the_host(
     daemon: Daemon, client: Client, error: Dict[str, Any], exception: type, kind: str
 ) -> None:
     daemon.host({"method": "vscode/executeCommand", "error": error})
-    with pytest.raises(RuntimeError, match=f"VSCode request failed: {error['message']}") as caught:
+    with pytest.raises(BridgeError, match=f"VSCode request failed: {error['message']}") as caught:
         client.execute_command("rm.everything")
     assert type(caught.value) is exception
     assert caught.value.code == error["code"]
@@ -237,14 +236,17 @@ def test_unix_address(start_daemon: Callable[..., Daemon]) -> None:
         assert client.chat("hi") == "You said: hi"
 
 
-@pytest.mark.parametrize("text", ["", "naïve", "数学", "🤖🏽", '\x00\u2028\n\t"\\', "a" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    ["", "naïve", "数学", "🤖🏽", "lone \ud800 and \udfff", '\x00\u2028\n\t"\\', "a" * 100_000],
+)
 def test_text_comes_back_as_it_went(daemon: Daemon, client: Client, text: str) -> None:
     daemon.host(chat_rule("${message}"))
     assert client.chat(text) == text
 
 
 def test_five_megabytes_both_ways(daemon: Daemon, client: Client) -> None:
-    daemon.host(chat_rule("${message}"), ECHO_COMMAND)
+    daemon.host(chat_rule("${message}"))
     text = "0123456789" * 500_000
     assert client.chat(text) == text
 
@@ -274,3 +276,14 @@ def test_a_closed_client_can_be_used_again(daemon: Daemon, client: Client) -> No
         assert client.chat(text) == f"You said: {text}"
         client.close()
     client.close()
+
+
+def test_pings_of_the_daemon_are_answered(start_daemon: Callable[..., Daemon]) -> None:
+    # Two missed pings would end the connection, and with it the call that is under way.
+    daemon = start_daemon("--ping-interval", "0.1")
+    daemon.host(slow_rule())
+    with Client(daemon.endpoint) as client:
+        with pytest.raises(BridgeTimeout) as caught:
+            client.chat("Anybody?", timeout=1)
+        assert caught.value.code == -32052
+        assert client.request("bridge/status")["clients"] == 1

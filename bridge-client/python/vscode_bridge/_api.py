@@ -1,0 +1,53 @@
+"""The module's functions: methods of one object that knows which bridge to use now."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping, Optional
+
+from . import _debug, _endpoint
+from ._client import Client
+from ._methods import BlockingMethods
+from ._protocol import ConversationLike
+
+
+class _ModuleBridge(BlockingMethods):
+    """The debug adapter's bridge while there is one, else the one client of this process."""
+
+    def __init__(self) -> None:
+        self._client = Client()
+
+    def require(self) -> None:
+        self._current().require()
+
+    def request(
+        self,
+        method: str,
+        params: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+    ) -> Any:
+        return self._current().request(method, params, timeout)
+
+    def _stream_chat(
+        self, params: Mapping[str, Any], timeout: float, conversation: ConversationLike
+    ) -> Iterator[str]:
+        return self._current()._stream_chat(params, timeout, conversation)
+
+    def _current(self) -> BlockingMethods:
+        return _debug.installed() or self._client
+
+
+_module_bridge = _ModuleBridge()
+
+chat = _module_bridge.chat
+chat_async = _module_bridge.chat_async
+show_message = _module_bridge.show_message
+execute_command = _module_bridge.execute_command
+get_chat_history = _module_bridge.get_chat_history
+
+
+def is_available() -> bool:
+    """Whether there is a bridge to use: a debug adapter's, or one in the environment.
+
+    Never raises and never blocks, so it does not tell whether the bridge can be reached.
+    """
+    return _debug.installed() is not None or _endpoint.find() is not None

@@ -1,0 +1,238 @@
+"""The client for asyncio programs."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import (
+    Any,
+    AsyncIterator,
+    Awaitable,
+    Dict,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+    overload,
+)
+
+from . import _endpoint, _protocol
+from ._call import Call
+from ._connection import Connection
+from ._endpoint import Endpoint
+from ._exceptions import BridgeError
+from ._methods import CHAT_TIMEOUT, COMMAND_TIMEOUT
+from ._protocol import Conversation, ConversationLike, StreamedText
+
+CLOSE_LIMIT = 2.0
+"""Seconds that ``close`` may take to say goodbye."""
+
+
+class AsyncClient:
+    """A connection to the bridge on the running event loop.
+
+    The methods are those of ``Client``, to be awaited. Any number may be under way; cancelling the
+    task that awaits one cancels the request, also at the editor.
+
+    >>> async with AsyncClient() as client:  # doctest: +SKIP
+    ...     print(await client.chat("What is 2+2?"))
+    """
+
+    def __init__(self, endpoint: Optional[Endpoint] = None) -> None:
+        self._find_endpoint = _endpoint.finder(endpoint)
+        self._connection: Optional[Connection] = None
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the connection. Requests that still wait are cancelled; a later one reconnects."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close(CLOSE_LIMIT)
+
+    async def request(
+        self,
+        method: str,
+        params: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+    ) -> Any:
+        """Calls any method of the bridge or of a host and returns its result."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def on_done(result: Any, error: Optional[BridgeError]) -> None:
+            if answer.done():
+                return  # the awaiting task was cancelled at the same moment
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(result)
+
+        call = Call(_protocol.new_request(method, params or {}), timeout, on_done)
+        connection = self._start(call)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            connection.cancel(call)
+            raise
+
+    @overload
+    def chat(
+        self,
+        message: str,
+        timeout: float = ...,
+        *,
+        model: Optional[str] = ...,
+        conversation: ConversationLike = ...,
+        stream: Literal[False] = ...,
+    ) -> Awaitable[str]: ...
+
+    @overload
+    def chat(
+        self,
+        message: str,
+        timeout: float = ...,
+        *,
+        model: Optional[str] = ...,
+        conversation: ConversationLike = ...,
+        stream: Literal[True],
+    ) -> AsyncChatStream: ...
+
+    def chat(
+        self,
+        message: str,
+        timeout: float = CHAT_TIMEOUT,
+        *,
+        model: Optional[str] = None,
+        conversation: ConversationLike = None,
+        stream: bool = False,
+    ) -> Union[Awaitable[str], AsyncChatStream]:
+        """Asks the language model: ``await`` it, or use ``async for`` with ``stream=True``."""
+        params = _protocol.chat_params(message, timeout, model, conversation)
+        if stream:
+            return AsyncChatStream(self, params, timeout, conversation)
+        return self._chat(params, timeout, conversation)
+
+    async def show_message(
+        self,
+        message: str,
+        level: str = "info",
+        *,
+        buttons: Sequence[str] = (),
+        timeout: Optional[float] = None,
+    ) -> Optional[str]:
+        """Shows a message; with ``buttons``, waits for the person and returns the choice."""
+        params = _protocol.show_message_params(message, level, buttons, timeout)
+        result = await self.request(_protocol.SHOW_MESSAGE, params, timeout)
+        return _protocol.choice(result)
+
+    async def execute_command(
+        self, command: str, *args: Any, timeout: float = COMMAND_TIMEOUT
+    ) -> Any:
+        """Runs a command of the editor and returns what it returned."""
+        params = _protocol.execute_command_params(command, args, timeout)
+        result = await self.request(_protocol.EXECUTE_COMMAND, params, timeout)
+        return _protocol.members_of(result).get("result")
+
+    async def get_chat_history(
+        self, conversation_id: Union[str, Conversation], limit: int = 10
+    ) -> List[Dict[str, Any]]:
+        """The newest messages of a conversation, oldest first."""
+        key = _protocol.conversation_id(conversation_id)
+        if key is None:
+            return []  # nothing has been said yet
+        params = _protocol.get_chat_history_params(key, limit)
+        return _protocol.history_messages(await self.request(_protocol.GET_CHAT_HISTORY, params))
+
+    async def _chat(self, params: Any, timeout: float, conversation: ConversationLike) -> str:
+        return _protocol.chat_text(
+            await self.request(_protocol.CHAT, params, timeout), conversation
+        )
+
+    def _start(self, call: Call) -> Connection:
+        if self._connection is None:
+            self._find_endpoint()
+            loop = asyncio.get_running_loop()
+            self._connection = Connection(loop, self._find_endpoint)
+        self._connection.start(call)
+        return self._connection
+
+
+class AsyncChatStream(AsyncIterator[str]):
+    """The text of a chat as it comes. ``response`` is the whole of it, at the end.
+
+    Ends its request when it is closed, left by ``async with``, or when the task that reads it is
+    cancelled.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        params: Mapping[str, Any],
+        timeout: float,
+        conversation: ConversationLike,
+    ) -> None:
+        self.response: Optional[str] = None
+        self._conversation = conversation
+        self._text = StreamedText()
+        self._pieces: asyncio.Queue[Tuple[bool, Any]] = asyncio.Queue()
+        self._ended = False
+        pieces = self._pieces
+        self._call = Call(
+            _protocol.new_request(_protocol.CHAT, params),
+            timeout,
+            on_done=lambda result, error: pieces.put_nowait((True, error or result)),
+            on_progress=lambda value: pieces.put_nowait((False, value)),
+        )
+        self._connection = client._start(self._call)
+
+    def __aiter__(self) -> AsyncChatStream:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._ended:
+            try:
+                last, value = await self._pieces.get()
+            except asyncio.CancelledError:
+                self.close()
+                raise
+            piece = self._finish(value) if last else self._text.piece(value)
+            if piece:
+                return piece
+        raise StopAsyncIteration
+
+    async def __aenter__(self) -> AsyncChatStream:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancels the request if it is still under way."""
+        if not self._ended:
+            self._ended = True
+            self._connection.cancel(self._call)
+
+    def _finish(self, value: Any) -> str:
+        self._ended = True
+        if isinstance(value, BridgeError):
+            raise value
+        self.response = _protocol.chat_text(value, self._conversation)
+        return self._text.rest(value)

@@ -1,0 +1,41 @@
+"""A request on its way, as it is handed from a client to the connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+from . import _protocol
+from ._exceptions import BridgeError
+from ._protocol import Request
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class Call:
+    """A request under way, and what to do with its answer.
+
+    ``on_done(result, error)`` is called exactly once, unless the call is cancelled; ``on_progress``
+    before that, for each piece. Both are called on the event loop.
+    """
+
+    __slots__ = ("latest", "limit", "on_done", "on_progress", "renews", "request", "sent", "timer")
+
+    def __init__(
+        self,
+        request: Request,
+        timeout: Optional[float],
+        on_done: Callable[[Any, Optional[BridgeError]], None],
+        on_progress: Optional[Callable[[Any], None]] = None,
+    ) -> None:
+        self.request = request
+        # Without a timeout the method's default applies, anew after each piece of progress.
+        self.renews = not timeout
+        self.limit = min(
+            timeout or _protocol.default_timeout(request.method), _protocol.TIMEOUT_MAX
+        )
+        self.on_done = on_done
+        self.on_progress = on_progress
+        self.sent = False
+        self.timer: Optional[asyncio.TimerHandle] = None
+        self.latest = 0.0

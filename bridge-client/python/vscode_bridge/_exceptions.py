@@ -1,0 +1,139 @@
+"""What can go wrong, as one family of exceptions.
+
+Code written for the original module catches ``RuntimeError``; everything here is one::
+
+    RuntimeError
+    └── BridgeError
+        ├── BridgeUnavailable   there is no bridge, it is out of reach, or it refuses us
+        ├── ConnectionLost      the connection broke while we waited for the answer
+        ├── HostUnavailable     the bridge is there, but no editor is attached
+        ├── HostGone            the editor left while it worked on the request
+        ├── BridgeTimeout       no answer in time
+        ├── BridgeCancelled     the request was cancelled
+        ├── BridgeBusy          too much is under way; wait and try again
+        ├── RequestRefused      not allowed, blocked by the person, or not a valid request
+        └── RequestFailed       the editor tried and reports an error of its own
+
+``ConnectionLost``, ``HostGone`` and ``BridgeTimeout`` leave open whether the request was carried
+out. Nothing is ever repeated on its own: the caller knows whether that is safe.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Type
+
+
+class BridgeError(RuntimeError):
+    """A request through the bridge did not succeed."""
+
+    code: Optional[int]
+    """The number on the wire, or None when the error arose in this process."""
+
+    kind: str
+    """A name that programs can compare, for instance ``"Timeout"``."""
+
+    data: Dict[str, Any]
+    """Facts beside the message, as they came over the wire."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: Optional[int] = None,
+        kind: Optional[str] = None,
+        data: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.kind = kind or type(self).__name__
+        self.data = dict(data or {})
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later and repeating it cannot do the work twice."""
+        return self.data.get("retryable") is True
+
+
+class BridgeUnavailable(BridgeError):
+    """There is no bridge. Start the program with ``bridge-daemon run -- …`` or from VS Code."""
+
+
+class ConnectionLost(BridgeError):
+    """The connection broke in the middle. The request may have been carried out."""
+
+
+class HostUnavailable(BridgeError):
+    """No editor is attached. Open the folder in VS Code, or run with a terminal host."""
+
+
+class HostGone(BridgeError):
+    """The editor left in the middle. The request may have been carried out."""
+
+
+class BridgeTimeout(BridgeError):
+    """No answer in time. Allow more with ``timeout=``; the request may have been carried out."""
+
+
+class BridgeCancelled(BridgeError):
+    """The request was cancelled, by the caller or because its client was closed."""
+
+
+class BridgeBusy(BridgeError):
+    """Too much is under way. Wait ``data["retryAfterMs"]`` milliseconds, then try again."""
+
+
+class RequestRefused(BridgeError):
+    """The request is not allowed or not valid. Repeating it will not help; change it."""
+
+
+class RequestFailed(BridgeError):
+    """The editor tried and failed; the message is its own."""
+
+
+# In tracebacks they stand under the name by which they are imported.
+for _exception in (BridgeError, *BridgeError.__subclasses__()):
+    _exception.__module__ = "vscode_bridge"
+
+_BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
+    -32700: ("ParseError", RequestRefused),
+    -32600: ("InvalidRequest", RequestRefused),
+    -32601: ("MethodNotFound", RequestRefused),
+    -32602: ("InvalidParams", RequestRefused),
+    -32603: ("InternalError", RequestFailed),
+    -32005: ("BatchNotSupported", RequestRefused),
+    -32007: ("OversizedRequest", RequestRefused),
+    -32008: ("OversizedResponse", RequestFailed),
+    -32009: ("Overloaded", BridgeBusy),
+    -32050: ("HostUnavailable", HostUnavailable),
+    -32051: ("HostGone", HostGone),
+    -32052: ("Timeout", BridgeTimeout),
+    -32053: ("BadHostResponse", RequestFailed),
+    -32054: ("NotAllowed", RequestRefused),
+    -32055: ("BlockedByUser", RequestRefused),
+    -32056: ("ShuttingDown", BridgeUnavailable),
+    -32057: ("VersionMismatch", BridgeUnavailable),
+    -32059: ("AmbiguousRuntime", RequestRefused),
+    -32061: ("WrongRole", RequestRefused),
+    -32800: ("RequestCancelled", BridgeCancelled),
+}
+
+
+def request_failed(error: object) -> BridgeError:
+    """The exception for an error object of the wire; ``PROTOCOL.md`` section 8 is the table.
+
+    The words "VSCode request failed" are the original's; programs look for them.
+    """
+    if not isinstance(error, dict):
+        return RequestFailed(f"VSCode request failed: {error}")
+    code = error.get("code")
+    code = code if isinstance(code, int) else None
+    data = error.get("data")
+    data = data if isinstance(data, dict) else {}
+    name, exception = _BY_CODE.get(code or 0, ("RequestFailed", RequestFailed))
+    kind = data.get("kind")
+    return exception(
+        f"VSCode request failed: {error.get('message') or 'no reason was given'}",
+        code=code,
+        kind=kind if isinstance(kind, str) else name,
+        data=data,
+    )

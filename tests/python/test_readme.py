@@ -1,0 +1,81 @@
+"""The snippets of the package's README, each run as a program of its own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from typing import List
+
+import pytest
+
+import vscode_bridge
+
+from bridge import ROOT, Daemon, chat_rule, run
+
+README = (ROOT / "bridge-client" / "python" / "README.md").read_text(encoding="utf-8")
+
+SNIPPETS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+OUTPUT = [
+    ["4"],
+    ["17user Remember the number 17"],
+    ["None", "0.1.0", "['2', '4']", "6"],
+    ["not allowed: NotAllowed"],
+    ["vscode/chat through the adapter"],
+]
+
+
+def test_there_is_an_output_for_each_snippet() -> None:
+    assert len(SNIPPETS) == len(OUTPUT)
+
+
+@pytest.mark.parametrize(("snippet", "printed"), list(zip(SNIPPETS, OUTPUT)))
+def test_snippet(daemon: Daemon, snippet: str, printed: List[str]) -> None:
+    history = [{"role": "user", "content": "Remember the number 17", "timestamp": 1}]
+    reload_window = "workbench.action.reloadWindow"
+    daemon.host(
+        *(
+            chat_rule(answer, when={"message": question})
+            for question, answer in {
+                "What is 2+2?": "4",
+                "Remember the number 17": "Yes.",
+                "Which number?": "17",
+                "1+1?": "2",
+                "2+2?": "4",
+                "3+3?": "6",
+            }.items()
+        ),
+        {"method": "vscode/showMessage", "result": {}},
+        {"method": "vscode/getChatHistory", "result": {"messages": history}},
+        {
+            "method": "vscode/executeCommand",
+            "when": {"command": reload_window},
+            "error": {"code": -32054, "message": f"{reload_window} is not allowed"},
+        },
+        {"method": "vscode/executeCommand", "result": {}},
+    )
+    done = run([sys.executable, "-c", snippet], daemon.inner_environment())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == printed
+
+
+def test_the_table_of_functions_is_true() -> None:
+    rows = re.findall(r"^\| `(\w+)\((.*?)\)` \|", README, re.MULTILINE)
+    assert {name for name, _ in rows} == {
+        name for name in vscode_bridge.__all__ if name.islower() and "bridge" not in name
+    }
+    for name, parameters in rows:
+        signature = inspect.signature(getattr(vscode_bridge, name))
+        bare = signature.replace(
+            parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
+            return_annotation=signature.empty,
+        )
+        assert str(bare).replace("'", '"').replace(".0", "") == f"({parameters})"
+
+
+def test_the_table_of_exceptions_is_complete() -> None:
+    table = README[README.index("| exception |") : README.index("Nothing is ever sent twice")]
+    names = set(re.findall(r"`(\w+)`", table))
+    exceptions = {error.__name__ for error in vscode_bridge.BridgeError.__subclasses__()}
+    assert names == exceptions

@@ -1,0 +1,120 @@
+"""The golden messages that the Rust, Python and TypeScript suites all read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List
+
+import pytest
+
+from vscode_bridge import _exceptions, _protocol
+from vscode_bridge._protocol import Answer, Progress
+
+from bridge import ROOT
+
+FOLDER = ROOT / "tests" / "wire"
+
+
+def golden(name: str) -> List[Dict[str, Any]]:
+    cases: List[Dict[str, Any]] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    return cases
+
+
+def test_every_file_is_read_here() -> None:
+    assert {path.name for path in FOLDER.glob("*.json")} == {
+        "answers.json",
+        "errors.json",
+        "methods.json",
+        "requests.json",
+    }
+
+
+@pytest.mark.parametrize("case", golden("answers.json"), ids=lambda case: case["name"])
+def test_answers_mean_what_they_should(case: Dict[str, Any]) -> None:
+    message = _protocol.read(case["text"])
+    if case["id"] is None:
+        assert message is None  # it belongs to no request of ours
+    elif "progress" in case:
+        assert message == Progress(case["id"], case["progress"])
+    elif "result" in case:
+        assert message == Answer(case["id"], case["result"])
+    else:
+        assert isinstance(message, Answer)
+        assert message.id == case["id"]
+        assert message.error is not None
+        assert message.error.code == case["error"]["code"]
+        assert message.error.kind == (case["error"]["kind"] or "RequestFailed")
+
+
+def test_the_table_of_errors_is_the_same_everywhere() -> None:
+    documented = {case["code"]: case["kind"] for case in golden("errors.json")}
+    assert documented == {code: kind for code, (kind, _) in _exceptions._BY_CODE.items()}
+    for case in golden("errors.json"):
+        error = {"code": case["code"], "message": "x", "data": {"retryable": case["retryable"]}}
+        assert _exceptions.request_failed(error).retryable is case["retryable"]
+
+
+def ours(case: Dict[str, Any]) -> bool:
+    """Whether we would write this request: in JSON-RPC, with a number and the canonical name."""
+    return case["dialect"] == "jsonRpc" and case["id"].isdigit() and case["params"] is not None
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in golden("requests.json") if ours(case)],
+    ids=lambda case: case["name"],
+)
+def test_requests_are_written_as_they_should_be(case: Dict[str, Any]) -> None:
+    request = _protocol.new_request(case["method"], case["params"])
+    assert request.text.replace(f'"id":{request.id},', f'"id":{case["id"]},') == case["text"]
+
+
+def params_of(case: Dict[str, Any]) -> Dict[str, Any]:
+    """The parameters as our own functions make them."""
+    given = case["params"]
+    timeout = given["timeout"] / 1000 if "timeout" in given else None
+    if case["method"] == _protocol.CHAT:
+        return _protocol.chat_params(
+            given["message"], timeout, given.get("model"), given.get("conversationId")
+        )
+    if case["method"] == _protocol.SHOW_MESSAGE:
+        return _protocol.show_message_params(
+            given["message"], given["level"], given.get("buttons", ()), timeout
+        )
+    if case["method"] == _protocol.EXECUTE_COMMAND:
+        params = _protocol.execute_command_params(given["command"], given.get("args", ()), timeout)
+        if not params["args"]:
+            del params["args"]  # we always send them; no arguments and an empty list are the same
+        return params
+    return _protocol.get_chat_history_params(given["conversationId"], given["limit"])
+
+
+def vscode_methods() -> List[Dict[str, Any]]:
+    return [case for case in golden("methods.json") if case["method"].startswith("vscode/")]
+
+
+@pytest.mark.parametrize("case", vscode_methods(), ids=lambda case: json.dumps(case["params"]))
+def test_parameters_are_made_as_they_should_be(case: Dict[str, Any]) -> None:
+    assert params_of(case) == case["params"]
+
+
+def test_results_are_understood() -> None:
+    understood: List[object] = []
+    for case in vscode_methods():
+        if case["method"] == _protocol.CHAT:
+            understood.append(_protocol.chat_text(case["result"]))
+        elif case["method"] == _protocol.SHOW_MESSAGE:
+            understood.append(_protocol.choice(case["result"]))
+        elif case["method"] == _protocol.EXECUTE_COMMAND:
+            understood.append(_protocol.members_of(case["result"]).get("result"))
+        else:
+            understood.append([m["role"] for m in _protocol.history_messages(case["result"])])
+    assert understood == [
+        "4",
+        "[Copilot blocked: refusal and opened Copilot Chat]",
+        None,
+        "Yes",
+        [1],
+        None,
+        ["user", "assistant"],
+    ]
