@@ -159,19 +159,22 @@ fn tail_prints_each_request_until_the_daemon_ends() {
     tail.wait();
 }
 
-/// Calls often: the tail, which may still be subscribing, sees at least the last ones.
+/// Calls until the tail, which may still be subscribing, has printed a line.
 fn record_of_a_call(
     client: &mut harness::Socket,
     host: &mut harness::Socket,
     tail: &harness::Program,
 ) -> Value {
-    for _ in 0..50 {
+    let mut line = None;
+    harness::wait_until("a line of the tail", || {
         client.ask("vscode/chat", json!({"message": "private"}));
         let request = host.request();
         host.answer(&request, json!("private"));
         client.receive();
-    }
-    serde_json::from_str(&tail.line()).unwrap()
+        line = tail.try_line();
+        line.is_some()
+    });
+    serde_json::from_str(&line.unwrap()).unwrap()
 }
 
 #[test]

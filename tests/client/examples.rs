@@ -9,7 +9,7 @@ fn run(example: &[&str]) -> Vec<String> {
         std::iter::once(programs).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     )
     .unwrap();
-    let mut command = std::process::Command::new(binary("bridge-daemon"));
+    let mut command = harness::command(binary("bridge-daemon"));
     command.args(["run", "--chat-command", "./examples/calculator.sh", "--"]).args(example);
     command.current_dir(root).env("XDG_RUNTIME_DIR", directory.path()).env("PATH", path);
     let mut program = Program::start(&mut command);

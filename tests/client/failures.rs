@@ -16,7 +16,7 @@ fn explains(said: &Said, code: i32, words: &[&str]) {
 
 fn outside(arguments: &[&str], variables: &[(&str, &str)]) -> Said {
     let directory = run_directory();
-    let mut command = std::process::Command::new(harness::binary("bridge-client"));
+    let mut command = harness::command(harness::binary("bridge-client"));
     command
         .args(arguments)
         .envs(variables.iter().copied())

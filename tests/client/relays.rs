@@ -41,13 +41,8 @@ fn stdio_answers_nonsense_and_goes_on() {
 
 /// A scripted host with these rules, registered.
 fn scripted(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf) {
-    let directory = daemon.runtime_directory();
-    std::fs::write(directory.join("rules.json"), rules.to_string()).unwrap();
-    let log = directory.join("log.jsonl");
-    let mut command = daemon.command("bridge-client");
-    command
-        .args(["host", "--session", daemon.text("session"), "--rules"])
-        .arg(directory.join("rules.json"));
+    let log = daemon.runtime_directory().join("log.jsonl");
+    let mut command = daemon.scripted_host(rules);
     let host = Program::start(command.arg("--log").arg(&log));
     assert!(serde_json::from_str::<Value>(&host.line()).unwrap()["runtimeId"].is_string());
     (host, log)

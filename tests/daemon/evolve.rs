@@ -92,7 +92,7 @@ fn the_reason_of_a_timeout_arrives_before_its_own() {
     let daemon = Daemon::start();
     let _host = daemon.host("h");
     let mut client = connect(&daemon);
-    let error = client.call("vscode/chat", json!({"message": "x"}), 0.7).unwrap_err();
+    let error = client.call("vscode/chat", json!({"message": "x"}), 2.5).unwrap_err();
     assert!(error.contains("vscode/chat timed out"), "{error}");
 }
 
@@ -183,11 +183,11 @@ fn it_is_never_pinged_and_never_dropped_for_silence_but_others_are() {
     let mut silent = Socket::connect(daemon.port(), daemon.text("token"));
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(silent.raw(), &mut bytes).unwrap();
-    assert!(
-        bytes.starts_with(b"\x89\x00\x89\x00\x88"),
-        "two empty pings, then a close frame: {bytes:?}"
-    );
-    assert_eq!(&bytes[6..8], 4408_u16.to_be_bytes());
+    // Empty pings, two at least (more if this machine was late), then a close frame.
+    let pings = bytes.chunks(2).take_while(|frame| *frame == b"\x89\x00").count();
+    assert!(pings >= 2, "{bytes:?}");
+    let close = &bytes[pings * 2..];
+    assert_eq!((close[0], &close[2..4]), (0x88, &4408_u16.to_be_bytes()[..]));
     assert!(client.call("bridge/ping", json!({}), 10.0).is_ok());
     assert!(client.thrown_away.is_empty());
 }

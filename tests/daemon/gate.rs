@@ -144,6 +144,11 @@ fn a_flood_of_guesses_is_answered_without_tying_anything_up() {
         let _ = stream.write_all(guess.as_bytes());
     }
     assert_eq!(upgrade(&daemon, &[]), 101);
+    let mut newest = flood.pop().unwrap();
+    newest.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut answer = [0; 12];
+    newest.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 401");
 }
 
 #[test]
@@ -170,6 +175,9 @@ fn secrets_are_in_no_log_argument_or_environment() {
         String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default())
             .into_owned()
     };
+    // The environment of a process that cannot be dumped is for root's eyes only.
+    assert!(!read("cmdline").is_empty());
+    assert_eq!(nix::unistd::geteuid().is_root(), !read("environ").is_empty());
     for text in [log, read("cmdline"), read("environ"), daemon.status().to_string()] {
         for secret in secrets.into_iter().chain(["private words", "private answer"]) {
             assert!(!text.contains(secret), "{text}");

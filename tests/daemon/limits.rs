@@ -142,6 +142,129 @@ fn a_client_has_at_most_256_requests_at_the_host_and_loses_none() {
 }
 
 #[test]
+fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
+    let daemon = Daemon::start_with(&["--ping-interval", "0.05"]);
+    let mut host = daemon.host("h");
+    let mut client = daemon.client();
+    let hosting = std::thread::spawn(move || {
+        for _ in 0..256 {
+            host.request();
+        }
+        let cancel = host.receive();
+        let next = host.request();
+        host.answer(&next, json!("next"));
+        (cancel, host)
+    });
+    for _ in 0..256 {
+        client.ask("vscode/chat", json!({}));
+    }
+    // Beyond many ping intervals it is still there, although no request of it is taken.
+    let mut other = daemon.client();
+    let begun = Instant::now();
+    wait_until("many ping intervals", || {
+        other.call("bridge/ping", Value::Null);
+        begun.elapsed() > Duration::from_millis(500)
+    });
+    client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}));
+    assert_eq!(client.receive()["error"]["data"]["kind"], "RequestCancelled");
+    let id = client.ask("vscode/chat", json!({}));
+    let answer = client.receive();
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(id), &json!("next")));
+    let (cancel, _host) = hosting.join().unwrap();
+    assert_eq!(cancel["method"], "$/cancelRequest");
+}
+
+#[test]
+fn a_host_that_stops_altogether_is_given_up() {
+    let daemon = Daemon::start_with(&["--ping-interval", "0.1"]);
+    let silent = json!({"rules": [{"method": "vscode/chat", "silent": true}]});
+    let host = harness::Program::start(daemon.scripted_host(&silent));
+    host.line();
+    host.signal(nix::sys::signal::Signal::SIGSTOP);
+    // More than its socket's buffer takes: the daemon's write to it is stuck.
+    let mut client = daemon.client();
+    for _ in 0..20 {
+        client.ask("vscode/chat", json!({"message": "x".repeat(1 << 20), "timeout": 600_000}));
+    }
+    // What it had fails at once; what came later finds no host.
+    let kinds: Vec<_> = (0..20)
+        .map(|_| client.receive()["error"]["data"]["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds[0], "HostGone");
+    assert!(kinds.iter().all(|kind| kind == "HostGone" || kind == "HostUnavailable"), "{kinds:?}");
+}
+
+#[test]
+fn clients_that_do_not_read_cannot_block_everybody() {
+    let daemon = Daemon::start_with(&["--ping-interval", "2"]);
+    let mut host = daemon.host("h");
+    std::thread::spawn(move || {
+        loop {
+            let message = host.receive();
+            match message["method"].as_str() {
+                Some("vscode/chat") => host.answer(&message, json!("x".repeat(14 << 20))),
+                Some("vscode/showMessage") => host.answer(&message, json!("served")),
+                _ => {}
+            }
+        }
+    });
+    let mut deaf: Vec<_> = (0..12).map(|_| daemon.client()).collect();
+    for client in &mut deaf {
+        client.ask("vscode/chat", json!({"timeout": 600_000}));
+    }
+    let mut prompt = daemon.client();
+    wait_until("the deaf ones to be given up", || {
+        prompt.ask("vscode/showMessage", json!({}));
+        // It may hear of overload for a moment, never for long.
+        let answer = prompt.receive();
+        let mut observer = daemon.client();
+        let clients = observer.call("bridge/status", Value::Null)["clients"].as_u64();
+        answer["result"] == "served" && clients <= Some(2)
+    });
+}
+
+#[test]
+fn a_flood_of_pings_is_not_answered_without_bound() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client();
+    let before = resident_kib(&daemon);
+    let mut ping = vec![0x89, 0x80 | 125, 0, 0, 0, 0];
+    ping.resize(6 + 125, b'p');
+    let flood = ping.repeat(1000);
+    // 60 MiB of pings whose pongs nobody reads; the daemon may cut the connection at any time.
+    for _ in 0..480 {
+        if std::io::Write::write_all(client.raw(), &flood).is_err() {
+            break;
+        }
+    }
+    let after = resident_kib(&daemon);
+    assert!(after < before + 40 * 1024, "{before} KiB became {after} KiB");
+}
+
+#[test]
+fn errors_do_not_echo_what_they_complain_about_at_length() {
+    let daemon = Daemon::start();
+    let _host = daemon.host("h");
+    let mut client = daemon.client();
+    let long = "\u{7f}".repeat(1 << 20);
+    for text in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "chat", "params": {"runtimeId": long}})
+            .to_string(),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "chat", "params": {"timeout": long}})
+            .to_string(),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "runtime/get", "params": {"runtimeId": long}})
+            .to_string(),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "bridge/hello", "params": {"protocol": long}})
+            .to_string(),
+        format!(r#"{{"{long}":1,"{long}":2}}"#),
+    ] {
+        client.send_text(&text);
+        let answer = client.receive_text();
+        assert!(answer.len() < 2000, "{} bytes: {:.300}", answer.len(), answer);
+    }
+}
+
+#[test]
 fn all_clients_together_have_at_most_4096_requests() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");

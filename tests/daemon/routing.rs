@@ -192,6 +192,16 @@ fn tail_shows_each_request_without_its_content() {
 }
 
 #[test]
+fn a_goodbye_is_returned() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client();
+    let code = tungstenite::protocol::frame::coding::CloseCode::Normal;
+    let frame = tungstenite::protocol::CloseFrame { code, reason: "done".into() };
+    client.send_message(tungstenite::Message::Close(Some(frame))).unwrap();
+    assert_eq!(client.closed(), Closed(Some(1000)));
+}
+
+#[test]
 fn a_dead_client_does_not_take_its_host_down() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn run(directory: &TempDir, flags: &[&str], script: &str) -> Program {
-    let mut command = Command::new(binary("bridge-daemon"));
+    let mut command = harness::command(binary("bridge-daemon"));
     command.arg("run").args(flags).args(["--", "bash", "-c", script]);
     command.env("XDG_RUNTIME_DIR", directory.path());
     Program::start(&mut command)
@@ -48,7 +48,7 @@ fn exit_codes_tell_signals_and_failures_to_start() {
     let directory = run_directory();
     assert_eq!(run(&directory, &[], "kill -9 $$").wait().code(), Some(137));
     let attempt = |program: &str| {
-        let mut command = Command::new(binary("bridge-daemon"));
+        let mut command = harness::command(binary("bridge-daemon"));
         command.args(["run", "--", program]).env("XDG_RUNTIME_DIR", directory.path());
         let mut program = Program::start(&mut command);
         (program.wait().code(), program.stderr())
@@ -69,7 +69,7 @@ fn exit_codes_tell_signals_and_failures_to_start() {
 
 #[test]
 fn wrong_usage_is_explained() {
-    let mut program = Program::start(Command::new(binary("bridge-daemon")).args(["run"]));
+    let mut program = Program::start(harness::command(binary("bridge-daemon")).args(["run"]));
     assert_eq!(program.wait().code(), Some(2));
     assert!(program.stderr().contains("Usage:"), "{}", program.stderr());
 }
@@ -85,7 +85,7 @@ const DECIDES: &str = "import signal, sys\n\
 fn signals_reach_the_program_and_it_decides() {
     let directory = run_directory();
     for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGINT] {
-        let mut command = Command::new(binary("bridge-daemon"));
+        let mut command = harness::command(binary("bridge-daemon"));
         command
             .args(["run", "--", "python3", "-c", DECIDES])
             .env("XDG_RUNTIME_DIR", directory.path());
@@ -148,7 +148,7 @@ fn the_terminals_own_interrupt_reaches_the_program_once() {
         print('total', count, flush=True)";
     let line =
         format!("{} run -- python3 -c {}", binary("bridge-daemon").display(), quoted(program));
-    let mut command = Command::new("script");
+    let mut command = harness::command("script");
     command.args(["-qefc", &line, "/dev/null"]).env("XDG_RUNTIME_DIR", directory.path());
     let mut terminal = Program::start(&mut command);
     let until = |terminal: &Program, text: &str| while !terminal.line().contains(text) {};

@@ -33,8 +33,32 @@ fn a_host_may_end_it() {
 }
 
 #[test]
+fn requests_on_their_way_are_answered_and_a_deaf_client_does_not_keep_it() {
+    let mut daemon = Daemon::start();
+    let mut host = daemon.host("h");
+    // One that never reads: its queue is full when the daemon wants to end.
+    let mut deaf = daemon.client();
+    for _ in 0..20 {
+        deaf.ask("vscode/chat", json!({}));
+    }
+    for _ in 0..20 {
+        let request = host.request();
+        host.answer(&request, json!("x".repeat(1 << 20)));
+    }
+    wait_until("its queue to fill", || daemon.status()["queuedBytes"].as_u64() > Some(1 << 20));
+    let mut client = daemon.client();
+    client.ask("vscode/chat", json!({}));
+    host.request();
+    daemon.program.close_stdin();
+    assert_eq!(client.receive()["error"]["data"]["kind"], "ShuttingDown");
+    assert_eq!(client.closed(), Closed(Some(1001)));
+    assert!(daemon.program.wait().success());
+    assert_eq!(files(&daemon), 0);
+}
+
+#[test]
 fn it_ends_when_nobody_has_been_here_for_long() {
-    let mut daemon = Daemon::start_with(&["--idle-timeout", "0.3"]);
+    let mut daemon = Daemon::start_with(&["--idle-timeout", "2"]);
     let mut client = daemon.client();
     client.call("bridge/ping", Value::Null);
     drop(client);
@@ -85,7 +109,7 @@ fn child_named(directory: &std::path::Path, name: &str) -> Option<u32> {
 fn secrets_are_told_to_a_pipe_only() {
     let directory = run_directory();
     let path = directory.path().join("out");
-    let mut command = std::process::Command::new(binary("bridge-daemon"));
+    let mut command = harness::command(binary("bridge-daemon"));
     command.arg("serve").env("XDG_RUNTIME_DIR", directory.path());
     command
         .stdin(Stdio::piped())
@@ -146,7 +170,7 @@ fn a_place_that_others_can_enter_is_refused() {
     std::fs::create_dir(directory.path().join("run-bridge")).unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(directory.path().join("run-bridge"), open).unwrap();
-    let mut command = std::process::Command::new(binary("bridge-daemon"));
+    let mut command = harness::command(binary("bridge-daemon"));
     let mut program = Program::start(command.arg("serve").env("XDG_RUNTIME_DIR", directory.path()));
     assert_eq!(program.wait().code(), Some(125));
     assert!(program.stderr().contains("0700"), "{}", program.stderr());

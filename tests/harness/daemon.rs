@@ -81,6 +81,15 @@ impl Daemon {
         command
     }
 
+    /// `bridge-client host` with these rules; it prints a line once it is registered.
+    pub fn scripted_host(&self, rules: &Value) -> Command {
+        let path = self.directory.path().join("rules.json");
+        std::fs::write(&path, rules.to_string()).unwrap();
+        let mut command = self.command("bridge-client");
+        command.args(["host", "--session", self.text("session"), "--rules"]).arg(&path);
+        command
+    }
+
     pub fn status(&self) -> Value {
         self.client().call("bridge/status", Value::Null)
     }

@@ -7,9 +7,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
+use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
 use serde_json::{Value, json};
 
 /// Its poll interval: it loses what it has read of a frame when a pause is longer.
@@ -59,11 +61,15 @@ impl EvolveClient {
 
     /// A blocking call; the error is the text of its exception. `timeout` in seconds.
     pub fn call(&mut self, kind: &str, mut params: Value, timeout: f64) -> Result<Value, String> {
-        let id = 581_204_773;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let id = u64::try_from(now.as_millis() % 1_000_000_000).unwrap();
         if kind == "vscode/chat" || kind == "vscode/executeCommand" {
-            params["timeout"] = json!(timeout * 1000.0);
+            // Whole seconds are integers in Python, and stay so.
+            let ms = timeout * 1000.0;
+            params["timeout"] = if timeout.fract() == 0.0 { json!(ms as u64) } else { json!(ms) };
         }
-        self.send(&json!({"id": id, "type": kind, "params": params}));
+        let params = python_json(&params);
+        self.send_text(&format!(r#"{{"id": {id}, "type": "{kind}", "params": {params}}}"#));
         self.wait_for(id, timeout)
     }
 
@@ -111,7 +117,7 @@ impl EvolveClient {
 
     /// One masked text frame in one write, with a 64-bit length where it must be.
     pub fn send(&mut self, message: &Value) {
-        self.send_text(&message.to_string());
+        self.send_text(&python_json(message));
     }
 
     pub fn send_text(&mut self, text: &str) {
@@ -163,4 +169,33 @@ impl EvolveClient {
         self.stream.read_exact(&mut payload).map_err(lost)?;
         Ok(Some(payload))
     }
+}
+
+/// JSON with the white space that Python's `json.dumps` puts in.
+fn python_json(value: &Value) -> String {
+    struct Python;
+    impl Formatter for Python {
+        fn begin_array_value<W: ?Sized + Write>(
+            &mut self,
+            writer: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { writer.write_all(b", ") }
+        }
+
+        fn begin_object_key<W: ?Sized + Write>(
+            &mut self,
+            writer: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { writer.write_all(b", ") }
+        }
+
+        fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
+            writer.write_all(b": ")
+        }
+    }
+    let mut text = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut text, Python)).unwrap();
+    String::from_utf8(text).unwrap()
 }

@@ -1,5 +1,6 @@
 //! A program under test.
 
+use std::borrow::BorrowMut;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -23,7 +24,8 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn start(command: &mut Command) -> Self {
+    pub fn start(mut command: impl BorrowMut<Command>) -> Self {
+        let command = command.borrow_mut();
         let name = command.get_program().to_string_lossy().into_owned();
         let name = name.rsplit('/').next().unwrap_or_default().to_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -67,6 +69,11 @@ impl Program {
                 panic!("{} closed its output: {}", self.name, self.stderr())
             }
         }
+    }
+
+    /// A line of stdout, if there is one.
+    pub fn try_line(&self) -> Option<String> {
+        self.lines.try_recv().ok()
     }
 
     /// All further lines of stdout, until it closes.
