@@ -3,7 +3,7 @@
 //! The three go on side by side. If reading waited for writing, two ends with full buffers would wait
 //! for each other for ever; if the heartbeat did, a peer that stopped reading would never be missed.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bridge_protocol::limits::MESSAGE_BYTES;
@@ -29,7 +29,6 @@ const BATCH: usize = 128;
 const GOODBYE: Duration = Duration::from_millis(500);
 /// 128 KiB, the default, would cost 144 MiB with a thousand idle clients.
 const READ_BUFFER: usize = 8 * 1024;
-
 /// Room for the largest message and what was written before it. Beyond it, by pongs that nobody reads,
 /// the connection is cut.
 const WRITE_BUFFER_MAX: usize = MESSAGE_BYTES + (1 << 20);
@@ -74,129 +73,132 @@ pub async fn serve<S>(
     let (peer, outbox) = hub.connect(role, dialect);
     debug!(%peer, role = role.name(), "connected");
     let heartbeat = Mutex::new(Heartbeat::new(ping_interval, Instant::now()));
+    let link = Link { hub, peer, outbox, heartbeat };
     let (mut sink, mut stream) = socket.split();
     let end = tokio::select! {
-        end = read(&hub, peer, &outbox, &heartbeat, &mut stream) => end,
-        end = write(&hub, peer, &outbox, &heartbeat, &mut sink) => end,
+        end = link.read(&mut stream) => end,
+        end = link.write(&mut sink) => end,
         // The original client answers no pings, so it gets none.
-        end = keep_alive(&outbox, &heartbeat, ping_interval), if dialect == Dialect::JsonRpc => end,
-        reason = outbox.overdue() => end_for(reason),
+        end = link.keep_alive(ping_interval), if dialect == Dialect::JsonRpc => end,
+        reason = link.outbox.overdue() => end_for(reason),
     };
     if end == End::Ending {
-        outbox.keep_writing();
+        link.outbox.keep_writing();
         let last_words = async {
             tokio::select! {
-                end = read(&hub, peer, &outbox, &heartbeat, &mut stream) => end,
-                end = write(&hub, peer, &outbox, &heartbeat, &mut sink) => end,
+                end = link.read(&mut stream) => end,
+                end = link.write(&mut sink) => end,
             }
         };
         let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
     }
-    hub.disconnect(peer);
+    link.hub.disconnect(peer);
     debug!(%peer, ?end, "disconnected");
     if let Ok(mut socket) = sink.reunite(stream) {
         let _ = tokio::time::timeout(GOODBYE, say_goodbye(&mut socket, end, dialect)).await;
     }
 }
 
-async fn read<S>(
-    hub: &Arc<Hub>,
+/// What reader, writer and heartbeat of one connection share.
+struct Link {
+    hub: Arc<Hub>,
     peer: PeerId,
-    outbox: &Outbox,
-    heartbeat: &Mutex<Heartbeat>,
-    stream: &mut SplitStream<WebSocketStream<S>>,
-) -> End
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    loop {
-        let message = match stream.next().await {
-            Some(Ok(message)) => message,
-            Some(Err(error)) => return end_of(&error),
-            None => return End::Gone,
-        };
-        lock(heartbeat).alive();
-        match message {
-            Message::Text(text) => {
-                // A client at its limit is not read on from its next request: TCP pushes back. Until
-                // then its cancels come through.
-                if !outbox.is_reading()
-                    && !matches!(Parsed::parse(&text), Ok(Parsed::Notification(_)))
-                {
-                    outbox.may_read().await;
+    outbox: Arc<Outbox>,
+    heartbeat: Mutex<Heartbeat>,
+}
+
+impl Link {
+    async fn read<S>(&self, stream: &mut SplitStream<WebSocketStream<S>>) -> End
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        loop {
+            let message = match stream.next().await {
+                Some(Ok(message)) => message,
+                Some(Err(error)) => return end_of(&error),
+                None => return End::Gone,
+            };
+            self.heartbeat().alive();
+            match message {
+                Message::Text(text) => {
+                    self.admit(&text).await;
+                    self.hub.deliver(Event::Message { peer: self.peer, text: &text });
                 }
-                hub.deliver(Event::Message { peer, text: &text });
+                Message::Binary(_) => return End::Close(1003, "text messages only"),
+                Message::Close(_) => return End::Left,
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }
-            Message::Binary(_) => return End::Close(1003, "text messages only"),
-            Message::Close(_) => return End::Left,
-            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
         }
     }
-}
 
-async fn write<S>(
-    hub: &Arc<Hub>,
-    peer: PeerId,
-    outbox: &Outbox,
-    heartbeat: &Mutex<Heartbeat>,
-    sink: &mut SplitSink<WebSocketStream<S>, Message>,
-) -> End
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    loop {
-        let written = match outbox.next(BATCH).await {
-            Next::Texts(texts) => {
-                let written = write_texts(hub, peer, sink, texts).await;
-                outbox.written();
-                // Whoever takes what it is sent is alive, even if its pongs are held back.
-                lock(heartbeat).alive();
-                written
+    /// Holds a request of a client that is at its limit: nothing behind it is read, and TCP pushes back.
+    /// Cancels before it come through.
+    async fn admit(&self, text: &str) {
+        let held = || !matches!(Parsed::parse(text), Ok(Parsed::Notification(_)));
+        if !self.outbox.is_reading() && held() {
+            self.outbox.may_read().await;
+        }
+    }
+
+    async fn write<S>(&self, sink: &mut SplitSink<WebSocketStream<S>, Message>) -> End
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        loop {
+            let written = match self.outbox.next(BATCH).await {
+                Next::Texts(texts) => self.write_texts(sink, texts).await,
+                Next::Ping => sink.send(Message::Ping(Bytes::new())).await,
+                Next::Close(reason) => return end_for(reason),
+            };
+            if written.is_err() {
+                return End::Gone;
             }
-            Next::Ping => sink.send(Message::Ping(Bytes::new())).await,
-            Next::Close(reason) => return end_for(reason),
-        };
-        if written.is_err() {
-            return End::Gone;
         }
     }
-}
 
-async fn keep_alive(outbox: &Outbox, heartbeat: &Mutex<Heartbeat>, interval: Duration) -> End {
-    loop {
-        let wait = if outbox.is_reading() { interval } else { interval.min(HELD_BACK_PING) };
-        tokio::time::sleep(wait).await;
-        let mut heartbeat = lock(heartbeat);
-        // Pongs behind a request that is held back cannot be heard. That is our doing, unless it is
-        // held back because the other end does not take what it is sent.
-        if !outbox.is_reading() && outbox.is_empty() {
-            heartbeat.alive();
+    /// Each message is one frame. They are reported as sent once the system has taken them.
+    async fn write_texts<S>(
+        &self,
+        sink: &mut SplitSink<WebSocketStream<S>, Message>,
+        texts: Vec<String>,
+    ) -> Result<(), Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let messages = texts.len();
+        let bytes = texts.iter().map(String::len).sum();
+        for text in texts {
+            sink.feed(Message::Text(text.into())).await?;
         }
-        match heartbeat.tick(Instant::now()) {
-            Beat::Ping => outbox.ping(),
-            Beat::Dead => return End::Close(4408, "no answer to two pings"),
-        }
+        sink.flush().await?;
+        self.outbox.written();
+        // Whoever takes what it is sent is alive, even if its pongs are held back.
+        self.heartbeat().alive();
+        self.hub.deliver(Event::Sent { peer: self.peer, messages, bytes });
+        Ok(())
     }
-}
 
-/// Each message is one frame. They are reported as sent once the system has taken them.
-async fn write_texts<S>(
-    hub: &Arc<Hub>,
-    peer: PeerId,
-    sink: &mut SplitSink<WebSocketStream<S>, Message>,
-    texts: Vec<String>,
-) -> Result<(), Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let messages = texts.len();
-    let bytes = texts.iter().map(String::len).sum();
-    for text in texts {
-        sink.feed(Message::Text(text.into())).await?;
+    async fn keep_alive(&self, interval: Duration) -> End {
+        loop {
+            let is_reading = self.outbox.is_reading();
+            tokio::time::sleep(if is_reading { interval } else { interval.min(HELD_BACK_PING) })
+                .await;
+            // Pongs behind a request that is held back cannot be heard. That is our doing, unless it is
+            // held back because the other end does not take what it is sent.
+            if !self.outbox.is_reading() && self.outbox.is_empty() {
+                self.heartbeat().alive();
+            }
+            let beat = self.heartbeat().tick(Instant::now());
+            match beat {
+                Beat::Ping => self.outbox.ping(),
+                Beat::Dead => return End::Close(4408, "no answer to two pings"),
+            }
+        }
     }
-    sink.flush().await?;
-    hub.deliver(Event::Sent { peer, messages, bytes });
-    Ok(())
+
+    fn heartbeat(&self) -> MutexGuard<'_, Heartbeat> {
+        self.heartbeat.lock().expect("no holder of this lock panics")
+    }
 }
 
 /// Sends the close frame and reads on until the other end has seen it: if we closed with unread
@@ -241,8 +243,4 @@ fn end_for(reason: CloseReason) -> End {
         CloseReason::Ending => End::Ending,
         CloseReason::Replaced => End::Close(4409, "this runtime registered again elsewhere"),
     }
-}
-
-fn lock(heartbeat: &Mutex<Heartbeat>) -> std::sync::MutexGuard<'_, Heartbeat> {
-    heartbeat.lock().expect("no holder of this lock panics")
 }
