@@ -220,6 +220,17 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_are_those_of_the_protocol() {
+        let cli = Cli::parse_from(["bridge-daemon", "run", "--", "true"]);
+        let Command::Run(run) = cli.command else { panic!() };
+        assert_eq!((run.bridge.port, run.bridge.max_connections), (0, 2048));
+        assert_eq!(run.bridge.ping_interval, Duration::from_secs(20));
+        assert_eq!(run.bridge.host_wait(false), HostWait::UpTo(Duration::from_secs(10)));
+        assert_eq!(run.bridge.host_wait(true), HostWait::UntilDeadline);
+        assert_eq!(run.grace, Duration::from_secs(10));
+    }
+
+    #[test]
     fn bad_values_are_refused() {
         for flags in [
             ["--session", "a/b"],

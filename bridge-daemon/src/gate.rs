@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use bridge_protocol::{Dialect, SUBPROTOCOL, Secret, SessionId};
+use hyper::StatusCode;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::broker::Role;
@@ -113,17 +114,8 @@ impl Refusal {
 
     /// The whole answer.
     pub fn to_http(&self) -> String {
-        let reason = match self.status {
-            400 => "Bad Request",
-            401 => "Unauthorized",
-            403 => "Forbidden",
-            404 => "Not Found",
-            405 => "Method Not Allowed",
-            408 => "Request Timeout",
-            426 => "Upgrade Required",
-            431 => "Request Header Fields Too Large",
-            _ => "Service Unavailable",
-        };
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let reason = status.canonical_reason().unwrap_or_default();
         let extra = match self.status {
             401 => "WWW-Authenticate: Bearer\r\n",
             426 => "Sec-WebSocket-Version: 13\r\n",

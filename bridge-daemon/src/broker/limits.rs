@@ -42,3 +42,21 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_protocol() {
+        let limits = Limits::default();
+        assert_eq!((limits.client_requests, limits.total_requests), (256, 4096));
+        assert_eq!((limits.queue_messages, limits.queue_bytes), (1024, 32 * 1024 * 1024));
+        assert_eq!(
+            (limits.client_bytes, limits.total_bytes),
+            (32 * 1024 * 1024, 128 * 1024 * 1024)
+        );
+        assert_eq!((limits.operations, limits.operation_bytes), (256, 4 * 1024 * 1024));
+        assert_eq!(limits.violations, 100);
+    }
+}

@@ -243,6 +243,7 @@ fn heads_are_bounded_and_must_be_http() {
     let parse = |bytes: &[u8]| {
         Head::parse(bytes).map(|head| head.is_some()).map_err(|refusal| refusal.status)
     };
+    assert_eq!(HEAD_BYTES, 8192);
     assert_eq!(parse(b""), Ok(false));
     assert_eq!(parse(b"GET / HTTP/1.1\r\nHost: x\r\n"), Ok(false));
     assert_eq!(parse(b"\x16\x03\x01\x02"), Err(400));
@@ -264,6 +265,9 @@ fn heads_are_bounded_and_must_be_http() {
 fn refusals_are_complete_answers_without_secrets() {
     let refusal = verdict_text(&upgrade(&["Authorization: Bearer wrong"]));
     assert!(refusal.starts_with("HTTP/1.1 401 Unauthorized\r\n"));
+    assert!(refusal.contains("\r\nWWW-Authenticate: Bearer\r\n"));
+    let version = verdict_text(&upgrade(&["Sec-WebSocket-Version: 8"]));
+    assert!(version.starts_with("HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\n"));
     assert!(!refusal.contains(&client_token()) && !refusal.contains("wrong\""));
     let (head, body) = refusal.split_once("\r\n\r\n").unwrap();
     assert!(head.contains(&format!("Content-Length: {}", body.len())));
