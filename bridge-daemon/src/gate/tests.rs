@@ -181,6 +181,9 @@ fn the_answer_is_spelt_as_the_original_client_wants_it() {
     let Ok(Admission::WebSocket { answer, .. }) = verdict(&offered) else { panic!() };
     assert!(answer.contains("Sec-WebSocket-Protocol: run-bridge.v1\r\n"));
     assert!(!answer.contains("Extensions"), "no extension is ever accepted");
+    let other = upgrade(&["+Sec-WebSocket-Protocol: other"]);
+    let Ok(Admission::WebSocket { answer, .. }) = verdict(&other) else { panic!() };
+    assert!(!answer.contains("Sec-WebSocket-Protocol"), "only what was offered and is ours");
 }
 
 #[test]
