@@ -81,6 +81,7 @@ mod tests {
 
     #[test]
     fn sleep_is_nobodys_fault() {
+        assert_eq!(ticks(Duration::from_secs(11), None)[2], Beat::Ping);
         assert_eq!(ticks(Duration::from_secs(3600), None), [Beat::Ping; 4]);
         assert_eq!(
             ticks(Duration::from_secs(9), None)[2],
