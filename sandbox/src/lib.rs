@@ -1,0 +1,1 @@
+//! Persistent shells, files and kernels for agents.
