@@ -1,1 +1,3 @@
 //! Persistent shells, files and kernels for agents.
+
+pub mod files;
