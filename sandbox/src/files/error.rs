@@ -71,6 +71,12 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
+    /// The tree has more levels than are removed in one go. A part of it is removed.
+    #[error("{path} is nested too deeply: remove its innermost directories first, or use a shell")]
+    TooDeep {
+        /// The path as given.
+        path: PathBuf,
+    },
     /// A directory cannot be moved or copied into itself.
     #[error("{path} lies inside what is being moved or copied: choose another destination")]
     IntoItself {

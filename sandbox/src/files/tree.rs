@@ -1,11 +1,13 @@
 //! Directories and whole trees: create, remove, move, copy.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Seek as _};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{
-    AtFlags, Mode, RenameFlags, fchmod, fstat, mkdirat, renameat, renameat_with, symlinkat,
-    unlinkat,
+    AtFlags, Dir as Directory, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat,
+    renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -14,6 +16,9 @@ use super::root::Entry;
 use super::stat::{Kind, identity, permissions};
 use super::write::Pending;
 use super::{Error, Existing, WorkspacePath, WriteOptions};
+
+/// How deep a tree may be that is removed. Each level is held open, and descriptors are few.
+const REMOVED_DEPTH: usize = 256;
 
 /// What to do about directories that are missing on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,9 +80,7 @@ pub fn remove(path: &WorkspacePath, removal: Removal) -> Result<(), Error> {
         Removal::File if is_directory => {
             Err(Error::IsDirectory { path: path.as_path().to_path_buf() })
         }
-        Removal::Recursive if is_directory => {
-            entry.dir.remove_dir_all(&entry.name).map_err(|source| path.failed(source))
-        }
+        Removal::Recursive if is_directory => remove_tree(path, &entry),
         _ => unlinkat(&entry.dir, &entry.name, AtFlags::empty())
             .map_err(|error| path.failed(error.into())),
     }
@@ -136,10 +139,10 @@ pub fn copy(
         Kind::Directory => {
             let target = prepare(to, destination)?;
             check_absent(to, &target)?;
-            let copied = copy_tree(from, to, None);
+            let copied = copy_tree(from, to);
             // What exists was there before us; anything else that failed left a part behind.
             if !matches!(copied, Ok(()) | Err(Error::Exists { .. })) {
-                let _ = target.dir.remove_dir_all(&target.name);
+                let _ = remove_tree(to, &target);
             }
             copied
         }
@@ -159,48 +162,119 @@ fn copy_file(
         parents: destination.parents,
         ..WriteOptions::default()
     };
-    let (mut pending, written) = Pending::begin(to, options)?;
+    let mut pending = Pending::begin(to, options)?;
     let state = fstat(&file).map_err(|error| from.failed(error.into()))?;
     file.rewind().and_then(|()| io::copy(&mut file, pending.file())).map_err(|s| to.failed(s))?;
-    if written.created {
+    if pending.creates() {
         let mode = Mode::from_raw_mode(permissions(&state) & 0o777);
         fchmod(pending.file(), mode).map_err(|error| to.failed(error.into()))?;
     }
-    pending.commit(to, options)
+    pending.commit(to, options).map(drop)
 }
 
-/// Copies a directory. `top` is the number of the directory that the whole copy goes to: meeting
-/// it on the way means that the tree is being copied into itself.
-fn copy_tree(
-    from: &WorkspacePath,
-    to: &WorkspacePath,
-    top: Option<(u64, u64)>,
-) -> Result<(), Error> {
-    create_directory(to, Parents::MustExist)?;
-    let top = match top {
-        Some(top) => top,
-        None => identity(&to.followed_state()?),
-    };
-    let directory = from.open_directory()?;
-    let state = fstat(&directory).map_err(|error| from.failed(error.into()))?;
-    if identity(&state) == top {
-        return Err(Error::IntoItself { path: to.as_path().to_path_buf() });
+/// Copies a directory, level by level: how deep a tree is must not matter for our stack.
+fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
+    let mut copied = None;
+    let mut modes = Vec::new();
+    let mut waiting = vec![(from.clone(), to.clone())];
+    while let Some((from, to)) = waiting.pop() {
+        create_directory(&to, Parents::MustExist)?;
+        let directory = from.open_directory()?;
+        let state = fstat(&directory).map_err(|error| from.failed(error.into()))?;
+        let whole = match copied {
+            Some(whole) => whole,
+            None => *copied.insert(identity(&to.followed_state()?)),
+        };
+        // Meeting the copy on the way means that the tree is being copied into itself.
+        if identity(&state) == whole {
+            return Err(Error::IntoItself { path: to.as_path().to_path_buf() });
+        }
+        for entry in directory.entries().map_err(|source| from.failed(source))? {
+            let name = entry.map_err(|source| from.failed(source))?.file_name();
+            let (from, to) = (from.join(&name), to.join(&name));
+            match kind(&from, &from.entry()?)? {
+                Kind::Directory => waiting.push((from, to)),
+                Kind::Symlink => copy_link(&from, &to)?,
+                Kind::File => copy_file(&from, &to, Destination::default())?,
+                kind => {
+                    return Err(Error::NotRegular { path: from.as_path().to_path_buf(), kind });
+                }
+            }
+        }
+        modes.push((to, Mode::from_raw_mode(permissions(&state) & 0o777)));
     }
-    for entry in directory.entries().map_err(|source| from.failed(source))? {
-        let name = entry.map_err(|source| from.failed(source))?.file_name();
-        let (from, to) = (from.join(&name), to.join(&name));
-        match kind(&from, &from.entry()?)? {
-            Kind::Directory => copy_tree(&from, &to, Some(top))?,
-            Kind::Symlink => copy_link(&from, &to)?,
-            Kind::File => copy_file(&from, &to, Destination::default())?,
-            kind => {
-                return Err(Error::NotRegular { path: from.as_path().to_path_buf(), kind });
+    // Last and from below, since a mode may forbid to enter the directory or to write into it.
+    for (to, mode) in modes.into_iter().rev() {
+        fchmod(to.open()?, mode).map_err(|error| to.failed(error.into()))?;
+    }
+    Ok(())
+}
+
+/// Removes a directory with everything in it. No link is followed: each directory is opened by its
+/// plain name in the one above, which is held open.
+fn remove_tree(path: &WorkspacePath, entry: &Entry) -> Result<(), Error> {
+    let failed = |error: Errno| path.failed(error.into());
+    let mut open = vec![(open_plain(&entry.dir, &entry.name).map_err(failed)?, entry.name.clone())];
+    while let Some((directory, _)) = open.last_mut() {
+        match remove_next(directory).map_err(failed)? {
+            Next::Removed => {}
+            Next::Below(directory, name) if open.len() < REMOVED_DEPTH => {
+                open.push((directory, name));
+            }
+            Next::Below(..) => {
+                return Err(Error::TooDeep { path: path.as_path().to_path_buf() });
+            }
+            Next::End => {
+                let name = open.pop().map(|(_, name)| name).unwrap_or_default();
+                let removed = match open.last() {
+                    Some((above, _)) => {
+                        above.fd().and_then(|above| unlinkat(above, &name, AtFlags::REMOVEDIR))
+                    }
+                    None => unlinkat(&entry.dir, &name, AtFlags::REMOVEDIR),
+                };
+                removed.map_err(failed)?;
             }
         }
     }
-    // Last, since the mode may forbid writing into the directory.
-    let mode = Mode::from_raw_mode(permissions(&state) & 0o777);
-    fchmod(to.open()?, mode).map_err(|error| to.failed(error.into()))
+    Ok(())
+}
+
+/// What became of the next entry of a directory that is being removed.
+enum Next {
+    Removed,
+    /// It is a directory and has to be emptied first.
+    Below(Directory, OsString),
+    /// There is none.
+    End,
+}
+
+fn remove_next(directory: &mut Directory) -> Result<Next, Errno> {
+    let child = match directory.read() {
+        Some(child) => child?,
+        None => return Ok(Next::End),
+    };
+    let name = OsStr::from_bytes(child.file_name().to_bytes());
+    if name == "." || name == ".." {
+        return Ok(Next::Removed);
+    }
+    let directory = directory.fd()?;
+    if matches!(child.file_type(), FileType::Directory | FileType::Unknown) {
+        match open_plain(directory, name) {
+            Ok(below) => return Ok(Next::Below(below, name.to_os_string())),
+            // No directory, or no longer one.
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(Next::Removed),
+        Err(error) => Err(error),
+    }
+}
+
+fn open_plain(above: impl AsFd, name: &OsStr) -> Result<Directory, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(above, name, flags, Mode::empty()).and_then(Directory::new)
 }
 
 fn copy_link(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {

@@ -77,22 +77,22 @@ pub struct Written {
 
 /// Writes the whole content of a file.
 pub fn write(path: &WorkspacePath, bytes: &[u8], options: WriteOptions) -> Result<Written, Error> {
-    let (mut pending, written) = Pending::begin(path, options)?;
+    let mut pending = Pending::begin(path, options)?;
     pending.file().write_all(bytes).map_err(|source| path.failed(source))?;
-    pending.commit(path, options)?;
-    Ok(written)
+    pending.commit(path, options)
 }
 
 /// A temporary file that is going to take the place of another, and is removed if it does not.
 pub(super) struct Pending {
     entry: Entry,
+    /// What it is going to replace.
+    old: Option<RawStat>,
     temporary: Option<OsString>,
     file: File,
 }
 
 impl Pending {
-    pub fn begin(path: &WorkspacePath, options: WriteOptions) -> Result<(Self, Written), Error> {
-        let failed = |error: Errno| path.failed(error.into());
+    pub fn begin(path: &WorkspacePath, options: WriteOptions) -> Result<Self, Error> {
         let (entry, old) = locate(path, options)?;
         // Nobody else may look into a file that was private, not even while it is written. A new
         // file gets what the user's mask allows.
@@ -100,25 +100,32 @@ impl Pending {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let temporary: OsString = format!(".run-bridge-{:016x}.tmp", rand::random::<u64>()).into();
         let file = openat(&entry.dir, &temporary, flags, Mode::from_raw_mode(mode))
-            .map_err(failed)?
+            .map_err(|error| path.failed(error.into()))?
             .into();
-        let pending = Self { entry, temporary: Some(temporary), file };
-        let owner = match &old {
-            Some(old) => keep_attributes(&pending.file, old).map_err(failed)?,
-            None => Owner::Kept,
-        };
-        Ok((pending, Written { created: old.is_none(), owner }))
+        Ok(Self { entry, old, temporary: Some(temporary), file })
+    }
+
+    /// Whether there is no file yet.
+    pub fn creates(&self) -> bool {
+        self.old.is_none()
     }
 
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    pub fn commit(mut self, path: &WorkspacePath, options: WriteOptions) -> Result<(), Error> {
+    pub fn commit(mut self, path: &WorkspacePath, options: WriteOptions) -> Result<Written, Error> {
+        let failed = |error: Errno| path.failed(error.into());
+        // After the content, since writing to a file clears its set-id bits.
+        let owner = match &self.old {
+            Some(old) => keep_attributes(&self.file, old).map_err(failed)?,
+            None => Owner::Kept,
+        };
+        let written = Written { created: self.creates(), owner };
         if options.durability == Durability::Synced {
             self.file.sync_all().map_err(|source| path.failed(source))?;
         }
-        let Some(temporary) = &self.temporary else { return Ok(()) };
+        let Some(temporary) = &self.temporary else { return Ok(written) };
         let placed = match options.existing {
             Existing::Replace => {
                 renameat(&self.entry.dir, temporary, &self.entry.dir, &self.entry.name)
@@ -126,10 +133,10 @@ impl Pending {
             }
             Existing::Refuse => place_new(&self.entry, temporary),
         };
-        if placed.map_err(|error| path.failed(error.into()))? == Placed::Renamed {
+        if placed.map_err(failed)? == Placed::Renamed {
             self.temporary = None;
         }
-        Ok(())
+        Ok(written)
     }
 }
 

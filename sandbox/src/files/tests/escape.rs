@@ -179,6 +179,44 @@ fn a_racing_swap_brings_nothing_from_outside_into_a_search() {
     assert_eq!(ends.escaped, 0, "{ends:?}");
 }
 
+/// Here the swap happens inside the tree that is being copied and removed.
+#[test]
+fn a_racing_swap_inside_a_tree_leads_neither_copy_nor_removal_outside() {
+    let fixture = racing_fixture();
+    let (tree, twin) = (fixture.path("tree"), fixture.path("twin"));
+    let (door, trap) = (fixture.inside("tree/door"), fixture.inside("tree/trap"));
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // Fails while the tree is not there.
+                let _ = renameat_with(CWD, &door, CWD, &trap, RenameFlags::EXCHANGE);
+            }
+        });
+        let stop = Stop(&done);
+        let mut stolen = false;
+        for _ in 0..TRIES / 100 {
+            fs::create_dir_all(&door).unwrap();
+            fs::write(fixture.inside("tree/mine"), "in").unwrap();
+            symlink("../../outside", &trap).unwrap();
+            let _ = copy(&tree, &twin, Destination::default());
+            stolen |= ["door", "trap"].iter().any(|name| {
+                let copied = fixture.inside("twin").join(name);
+                !copied.is_symlink() && copied.join("secret.txt").exists()
+            });
+            for (path, real) in [(&tree, "tree"), (&twin, "twin")] {
+                // What was a directory may be a link when it is to go; then it takes another go.
+                while fixture.inside(real).exists() {
+                    let _ = remove(path, Removal::Recursive);
+                }
+            }
+        }
+        drop(stop);
+        assert!(!stolen);
+    });
+    assert_untouched_by_race(&fixture);
+}
+
 /// The check that this module does without. The race above would not be worth much if it could
 /// not catch it.
 #[test]
@@ -205,6 +243,15 @@ struct Ends {
     escaped: usize,
 }
 
+/// Ends the swapping thread, also if the test panics.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// `door` is a directory of the workspace and `trap` a link out of it, until they change places.
 fn racing_fixture() -> Fixture {
     let fixture = Fixture::new();
@@ -228,6 +275,7 @@ fn race(fixture: &Fixture, tries: usize, attempt: impl Fn(usize) -> Try) -> Ends
                 assert!(swapped.is_ok(), "{:?}", swapped.map_err(io::Error::from));
             }
         });
+        let _stop = Stop(&done);
         for number in 0..tries {
             match attempt(number) {
                 Try::Inside => ends.inside += 1,
@@ -235,7 +283,6 @@ fn race(fixture: &Fixture, tries: usize, attempt: impl Fn(usize) -> Try) -> Ends
                 Try::Escaped => ends.escaped += 1,
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
     ends
 }

@@ -1,15 +1,24 @@
 //! Writing whole files.
 
+use std::env;
 use std::fs::{self, Permissions};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::geteuid;
 
+use super::super::write::Pending;
 use super::super::*;
 use super::Fixture;
+
+/// Tells the child of a test where to write.
+const DIRECTORY: &str = "RUN_BRIDGE_TEST_DIRECTORY";
 
 #[test]
 fn a_new_file_gets_its_parents_and_the_usual_mode() {
@@ -47,6 +56,48 @@ fn an_existing_file_keeps_mode_and_owner() {
     assert_eq!(fixture.content("a"), b"new");
 }
 
+/// Not a test of its own: what the next test runs as another user.
+#[test]
+fn write_as_another_user() {
+    let Some(directory) = env::var_os(DIRECTORY) else { return };
+    let path = Workspace::confined(Path::new(&directory)).unwrap().path("a").unwrap();
+    let written = write(&path, b"new", WriteOptions::default()).unwrap();
+    assert_eq!(written, Written { created: false, owner: Owner::Changed });
+    // Writing to a file clears these bits, unless root does it.
+    let own = Path::new(&directory).join("own");
+    fs::write(&own, "old").unwrap();
+    fs::set_permissions(&own, Permissions::from_mode(0o4755)).unwrap();
+    let path = Workspace::confined(Path::new(&directory)).unwrap().path("own").unwrap();
+    write(&path, b"new", WriteOptions::default()).unwrap();
+    assert_eq!(fs::metadata(&own).unwrap().mode() & 0o7777, 0o4755);
+}
+
+#[test]
+fn an_owner_that_cannot_be_kept_is_reported_and_set_id_bits_are_dropped() {
+    let fixture = Fixture::new();
+    fixture.put("a", "old");
+    let mut child = Command::new(env::current_exe().unwrap());
+    child
+        .args(["--exact", "files::tests::write::write_as_another_user"])
+        .env(DIRECTORY, fixture.inside(""))
+        .uid(65534)
+        .gid(65534)
+        .stdout(Stdio::null());
+    fs::set_permissions(fixture.base.path(), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(fixture.inside(""), Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(fixture.inside("a"), Permissions::from_mode(0o6755)).unwrap();
+    match child.status() {
+        Ok(status) => assert!(status.success(), "{status}"),
+        Err(error) => {
+            eprintln!("skipped: cannot become another user: {error}");
+            return;
+        }
+    }
+    let after = fs::metadata(fixture.inside("a")).unwrap();
+    assert_eq!((after.uid(), after.mode() & 0o7777), (65534, 0o755));
+    assert_eq!(fixture.content("a"), b"new");
+}
+
 #[test]
 fn an_existing_file_is_refused_if_asked() {
     let fixture = Fixture::new();
@@ -75,6 +126,7 @@ fn of_many_who_create_the_same_file_one_wins() {
         });
         assert_eq!(winners, 1);
     }
+    assert_eq!(fixture.names(".").len(), 200, "temporary files are left");
 }
 
 #[test]
@@ -113,13 +165,17 @@ fn readers_see_the_old_or_the_new_file_and_never_a_part() {
 }
 
 #[test]
-fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+fn a_write_that_does_not_come_to_its_end_leaves_the_old_file_and_nothing_else() {
     let fixture = Fixture::new();
     let path = fixture.put("a", "old");
-    // No entry of a directory has a name that long, but a temporary one is fine.
-    let long = "x".repeat(300);
-    let failed = write(&fixture.path(&long), b"new", WriteOptions::default());
+    let mut pending = Pending::begin(&path, WriteOptions::default()).unwrap();
+    pending.file().write_all(b"half").unwrap();
+    assert_eq!(fixture.names(".").len(), 2);
+    drop(pending);
+    assert_eq!(fixture.names("."), ["a"]);
+    assert_eq!(fixture.content("a"), b"old");
+    // No entry of a directory has a name that long.
+    let failed = write(&fixture.path("x".repeat(300)), b"new", WriteOptions::default());
     assert!(matches!(failed, Err(Error::InvalidPath { .. })), "{failed:?}");
     assert_eq!(fixture.names("."), ["a"]);
-    assert_eq!(read_bytes(&path, READ_BYTES).unwrap(), b"old");
 }
