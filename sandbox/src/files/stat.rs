@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FileType, Stat as RawStat};
+use rustix::fs::{FileType, Mode, Stat as RawStat};
 
 use super::{Error, WorkspacePath};
 
@@ -75,7 +75,9 @@ impl Stat {
         Self {
             kind: Kind::of(state),
             size: u64::try_from(state.st_size).unwrap_or(0),
-            mode: permissions(state),
+            // A narrower number on some systems.
+            #[allow(clippy::useless_conversion)]
+            mode: u32::from(permissions(state).as_raw_mode()),
             user: state.st_uid,
             group: state.st_gid,
             modified: modified(state),
@@ -119,9 +121,12 @@ impl fmt::Display for Kind {
 }
 
 /// The bits that `chmod` sets.
-pub(super) fn permissions(state: &RawStat) -> u32 {
-    state.st_mode & 0o7777
+pub(super) fn permissions(state: &RawStat) -> Mode {
+    Mode::from_raw_mode(state.st_mode)
 }
+
+/// Those of them that say who may read, write and execute.
+pub(super) const ACCESS_BITS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 /// What tells two files or directories apart, whatever their names.
 pub(super) fn identity(state: &RawStat) -> (u64, u64) {
@@ -131,7 +136,9 @@ pub(super) fn identity(state: &RawStat) -> (u64, u64) {
 }
 
 fn modified(state: &RawStat) -> SystemTime {
-    let nanoseconds = Duration::from_nanos(state.st_mtime_nsec);
+    // Never negative, but a signed number on some systems.
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)]
+    let nanoseconds = Duration::from_nanos(state.st_mtime_nsec as u64);
     let seconds = Duration::from_secs(state.st_mtime.unsigned_abs());
     let whole = match state.st_mtime < 0 {
         true => SystemTime::UNIX_EPOCH - seconds,

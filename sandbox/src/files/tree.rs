@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::read::open_regular;
 use super::root::Entry;
-use super::stat::{Kind, identity, permissions};
+use super::stat::{ACCESS_BITS, Kind, identity, permissions};
 use super::write::Pending;
 use super::{Error, Existing, WorkspacePath, WriteOptions};
 
@@ -166,7 +166,7 @@ fn copy_file(
     let state = fstat(&file).map_err(|error| from.failed(error.into()))?;
     file.rewind().and_then(|()| io::copy(&mut file, pending.file())).map_err(|s| to.failed(s))?;
     if pending.creates() {
-        let mode = Mode::from_raw_mode(permissions(&state) & 0o777);
+        let mode = permissions(&state) & ACCESS_BITS;
         fchmod(pending.file(), mode).map_err(|error| to.failed(error.into()))?;
     }
     pending.commit(to, options).map(drop)
@@ -201,7 +201,7 @@ fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
                 }
             }
         }
-        modes.push((to, Mode::from_raw_mode(permissions(&state) & 0o777)));
+        modes.push((to, permissions(&state) & ACCESS_BITS));
     }
     // Last and from below, since a mode may forbid to enter the directory or to write into it.
     for (to, mode) in modes.into_iter().rev() {

@@ -22,7 +22,7 @@ use super::tree::Parents;
 use super::{Error, WorkspacePath};
 
 /// Bits that grant the rights of the owner or group to whoever runs the file.
-const SET_ID_BITS: u32 = 0o6000;
+const SET_ID_BITS: Mode = Mode::SUID.union(Mode::SGID);
 
 /// What to do if something is there already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub enum Owner {
     Changed,
 }
 
-/// What [`write`] did.
+/// What [`write()`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Whether there was no file before.
@@ -205,9 +205,9 @@ fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
     }
     let mode = match owner {
         Owner::Kept => permissions(old),
-        Owner::Changed => permissions(old) & !SET_ID_BITS,
+        Owner::Changed => permissions(old).difference(SET_ID_BITS),
     };
     // Last, since a change of owner clears some of the bits.
-    fchmod(file, Mode::from_raw_mode(mode))?;
+    fchmod(file, mode)?;
     Ok(owner)
 }
