@@ -14,7 +14,7 @@ use sandbox::{
     isolation::{self, Features},
     shell::{
         Access, Colours, Config, Job, Key, Progress, Session, SessionId, SessionSpec, Shells, Wait,
-        record, render,
+        keep, record, render,
     },
 };
 
@@ -50,12 +50,15 @@ enum Command {
         /// The session's directory.
         directory: PathBuf,
     },
-    /// Ends sessions whose lease is over; started by tmux.
+    /// Ends sessions whose lease is over; started by the keeper.
     #[command(hide = true)]
     Sweep {
-        /// The lease in seconds.
-        #[arg(long)]
-        lease: u64,
+        /// The state directory.
+        root: PathBuf,
+    },
+    /// Watches over sessions without an owner; started by tmux.
+    #[command(hide = true)]
+    Keep {
         /// The state directory.
         root: PathBuf,
     },
@@ -140,11 +143,18 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Doctor => doctor(),
-        Command::Sweep { lease, root } => {
-            block_on(Shells::sweep(config(root, lease)?))?;
+        Command::Keep { root } => {
+            keep(&root).context("keeping")?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Shell { root, lease, verb } => block_on(shell(config(root, lease)?, verb)),
+        Command::Sweep { root } => {
+            block_on(Shells::sweep(config(root)?))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Shell { root, lease, verb } => {
+            let lease = Duration::from_secs(lease);
+            block_on(shell(Config { lease, ..config(root)? }, verb))
+        }
     }
 }
 
@@ -155,9 +165,8 @@ fn block_on<T, E: Into<anyhow::Error>>(
     runtime.block_on(future).map_err(Into::into)
 }
 
-fn config(root: PathBuf, lease: u64) -> anyhow::Result<Config> {
-    let program = env::current_exe().context("finding this program")?;
-    Ok(Config { lease: Duration::from_secs(lease), ..Config::new(root, program) })
+fn config(root: PathBuf) -> anyhow::Result<Config> {
+    Ok(Config::new(root, env::current_exe().context("finding this program")?))
 }
 
 fn default_root() -> PathBuf {

@@ -1,5 +1,7 @@
 //! Shell sessions on a real tmux: commands, their results, and what must not disturb them.
 
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
 mod support;
 
 use std::{fs, os::unix::ffi::OsStrExt as _, time::Duration};

@@ -84,13 +84,13 @@ impl Task {
         self.launcher.rewrite_start(&cwd)?;
         let pane = self.entry.pane.clone();
         let place = Place::Again { pane: &pane, recorder: self.recorder };
-        let Launched { shell, pipe, .. } = self.launcher.launch(place, seq).await?;
-        self.entry.shell = shell;
+        let Launched { leader, pipe, .. } = self.launcher.launch(place, seq).await?;
+        self.entry.leader = leader;
         self.pipe = pipe;
         self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))?;
         self.status.send_modify(|status| {
             status.phase = Phase::Starting;
-            status.shell = shell;
+            status.shell = leader;
             status.restarts += 1;
         });
         Ok(())
@@ -101,7 +101,7 @@ impl Task {
         self.recorder = None;
         self.catch_up();
         let pane = self.entry.pane.clone();
-        if !self.stream_closed && self.entry.shell.is_alive() && self.recorder.is_none() {
+        if !self.stream_closed && self.entry.leader.is_alive() && self.recorder.is_none() {
             let _ = self.launcher.tmux.ask(&self.launcher.pipe_command(&pane)).await;
         }
         Then::GoOn
@@ -110,7 +110,7 @@ impl Task {
     /// Ends every process of the session and removes its files.
     pub(super) async fn close(&mut self, ended: Ended) {
         let mark = self.entry.mark.clone();
-        let mut members = process::members(self.entry.shell, &mark);
+        let mut members = process::members(self.entry.leader, &mark);
         let target = self.launcher.target();
         let _ = self.launcher.tmux.ask(&format!("kill-session -t {target}")).await;
         let mut limit = self.launcher.config.grace;
@@ -120,7 +120,7 @@ impl Task {
                 process.send(Signal::KILL);
             }
             process::all_ended(&members, DEATH_LIMIT).await;
-            members = process::members(self.entry.shell, &mark);
+            members = process::members(self.entry.leader, &mark);
             if members.is_empty() {
                 break;
             }

@@ -32,7 +32,7 @@ __sb_begin() {
 # Takes the next S line and prints the start marker.
 __sb_announce() {
     builtin local __sb_line
-    while IFS= builtin read -r -t 5 -u 62 __sb_line; do
+    while IFS= builtin read -r -t 1 -u 62 __sb_line; do
         [[ $__sb_line == 'S '* ]] || continue
         __sb_line=${__sb_line#S }
         __sb_seq=${__sb_line%% *}
@@ -73,7 +73,7 @@ __sb_recover() {
 
 __sb_finish() {
     builtin local __sb_line __sb_who='\u;\H' __sb_fields __sb_field __sb_background=$!
-    while IFS= builtin read -r -t 5 -u 62 __sb_line; do
+    while [[ ${__sb_seq-} ]] && IFS= builtin read -r -t 1 -u 62 __sb_line; do
         [[ $__sb_line == "E $__sb_seq "* ]] || continue
         builtin hash python 2>/dev/null || builtin hash python3 2>/dev/null
         __sb_fields=
@@ -110,6 +110,7 @@ readonly -f __sb_begin __sb_announce __sb_end __sb_prompt __sb_recover __sb_fini
 __sb_dir=$SANDBOX_DIR
 unset SANDBOX_DIR TMUX TMUX_PANE
 exec 62<>"$__sb_dir/pipe"
+printf '%s\n' "$$" >|"$__sb_dir/pid"
 __sb_announce
 export PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat
 

@@ -160,13 +160,27 @@ impl Job {
 
     /// Waits for the end of the command, within the limits given. Cancelling it is harmless.
     pub async fn wait(&self, wait: Wait) -> Result<Progress> {
+        let progress = self.wait_within(wait).await;
+        // The log may have gone with the session; what counts is the result.
+        match self.result() {
+            Some(result) => Ok(Progress::Finished(result)),
+            None => progress,
+        }
+    }
+
+    async fn wait_within(&self, wait: Wait) -> Result<Progress> {
         let mut status = self.watch.status.clone();
         let deadline = wait.limit.map(|limit| Instant::now() + limit);
         let mut quiet = Quiet::start(self)?;
+        let watch = self.session.log().watch()?;
         let mut looked = false;
         loop {
             if let Some(result) = &status.borrow_and_update().result {
                 return Ok(Progress::Finished(Arc::clone(result)));
+            }
+            let grown = watch.grown();
+            if quiet.has_new_output(self)? {
+                looked = false;
             }
             let quiet_end = wait.quiet.map(|limit| quiet.since + limit);
             let look_at = (!looked).then(|| quiet.since + QUIET_BEFORE_LOOK);
@@ -176,6 +190,9 @@ impl Job {
                     Ok(()) => continue,
                     Err(_) => return Err(Error::SessionClosed(self.session.id().clone())),
                 },
+                // Output matters only after a look, as the reason for another: a flood of it wakes
+                // us a few times in a second and no more.
+                () = grown, if looked => continue,
                 () = sleep_until(next) => {}
             }
             if quiet.has_new_output(self)? {
@@ -208,10 +225,6 @@ impl Job {
     }
 
     fn still_running(&self, why: Why, input: InputHint) -> Result<Progress> {
-        // It may have ended while we looked.
-        if let Some(result) = self.result() {
-            return Ok(Progress::Finished(result));
-        }
         Ok(Progress::Running(StillRunning { why, output: self.output()?, input }))
     }
 }
@@ -250,8 +263,7 @@ impl Output {
     }
 }
 
-/// Since when the log has not grown, at least since the wait began. Looked up when a limit has
-/// passed, not watched: output must not wake those who only wait for the end.
+/// Since when the log has not grown, at least since the wait began.
 struct Quiet {
     since: Instant,
     length: u64,

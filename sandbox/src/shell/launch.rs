@@ -22,11 +22,16 @@ use crate::{Error, Result};
 /// The descriptor on which the shell gets its secrets; `init.bash` uses the same number.
 const SECRET_FD: u32 = 62;
 
+/// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
+/// process ends, although the kernel may not have handed over the last output yet; that would be
+/// lost. The traps keep a Ctrl-C for the shell from ending the waiting; they do not reach the shell.
+const LEADER: &str = r#"trap : INT QUIT TSTP; "$@"; code=$?; sleep 0.05; exit $code"#;
+
 /// A shell that has been started; it is not at its prompt yet.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) pane: String,
-    pub(crate) shell: ProcessId,
+    pub(crate) leader: ProcessId,
     pub(crate) pipe: SecretPipe,
 }
 
@@ -122,12 +127,11 @@ impl Launcher {
         let answers = self.tmux.ask_all(&commands).await?;
         let answer = answers.last().map(String::as_str).unwrap_or_default();
         let (pane, pid) = answer.split_once(' ').unwrap_or_default();
-        let shell =
-            pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
+        let leader = pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
                 session: self.id.clone(),
                 reason: format!("{} ended at once", self.config.bash.display()),
             })?;
-        Ok(Launched { pane: pane.to_owned(), shell, pipe })
+        Ok(Launched { pane: pane.to_owned(), leader, pipe })
     }
 
     /// The tmux command that starts the recorder of a pane.
@@ -146,10 +150,11 @@ impl Launcher {
     fn shell_arguments(&self) -> String {
         let directory = self.dir.path().to_string_lossy();
         format!(
-            "-c {} -e {} -e {} {} --rcfile {} -i",
+            "-c {} -e {} -e {} /bin/sh -c {} sh {} --rcfile {} -i",
             quote(&protect_format(&self.config.root.to_string_lossy())),
             quote(&format!("SANDBOX_DIR={directory}")),
             quote(&format!("{MARK_VARIABLE}={}", self.mark)),
+            quote(LEADER),
             quote(&self.config.bash.to_string_lossy()),
             quote(&self.config.init_file().to_string_lossy()),
         )

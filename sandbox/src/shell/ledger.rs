@@ -1,13 +1,15 @@
 //! What lies on disk about the sessions, so that they outlive their owner.
 //!
 //! ```text
-//! ROOT/owner.lock            held by the living owner; its modification time starts the lease
+//! ROOT/owner.lock            held by the living owner; holds the lease in seconds
+//! ROOT/alive                 pipe that tells the keeper when the owner is gone
 //! ROOT/tmux                  the private socket
 //! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells
 //! ROOT/sessions/ID/
 //!     session.json           who we are: written when the session or its shell starts
 //!     start                  directory and environment for init.bash
 //!     pipe                   secrets' way into the shell; has a name only while the shell starts
+//!     pid                    the shell's process number, written by itself
 //!     command                text of the latest command
 //!     expected               digests of the nonces of the latest command
 //!     log, index             written by the recorder
@@ -103,7 +105,8 @@ pub(crate) struct Entry {
     /// The pane, as the tmux server in `server` numbers it.
     pub(crate) pane: String,
     pub(crate) server: ProcessId,
-    pub(crate) shell: ProcessId,
+    /// The process that tmux has started; the shell is its child (see `launch`).
+    pub(crate) leader: ProcessId,
     pub(crate) size: Size,
 }
 
@@ -142,6 +145,11 @@ impl SessionDir {
 
     pub(crate) fn pipe(&self) -> PathBuf {
         self.0.join("pipe")
+    }
+
+    /// The shell, by its own word.
+    pub(crate) fn shell(&self) -> Option<ProcessId> {
+        fs::read_to_string(self.0.join("pid")).ok()?.trim().parse().ok().and_then(ProcessId::of)
     }
 
     fn entry(&self) -> PathBuf {

@@ -95,8 +95,11 @@ impl Log {
 
     /// Follows the log from this offset on.
     pub fn subscribe(&self, offset: u64) -> Result<Subscription> {
-        let watch = self.watcher.watch(&self.path).map_err(Error::io("watching the log"))?;
-        Ok(Subscription { file: self.open()?, offset, watch })
+        Ok(Subscription { file: self.open()?, offset, watch: self.watch()? })
+    }
+
+    pub(crate) fn watch(&self) -> Result<FileWatch> {
+        self.watcher.watch(&self.path).map_err(Error::io("watching the log"))
     }
 
     fn open(&self) -> Result<File> {

@@ -62,7 +62,7 @@ impl Stat {
 
 impl ProcessId {
     /// The process that has this number now.
-    pub(crate) fn of(pid: u32) -> Option<Self> {
+    pub fn of(pid: u32) -> Option<Self> {
         Stat::of(pid).map(|stat| Self { pid, start_time: stat.start_time })
     }
 
@@ -101,7 +101,7 @@ impl ProcessId {
     }
 
     /// Returns when the process has ended.
-    pub(crate) async fn ended(&self) -> io::Result<()> {
+    pub async fn ended(&self) -> io::Result<()> {
         if let Some(fd) = self.open()? {
             let _ = fd.readable().await?;
         }

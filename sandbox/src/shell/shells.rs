@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -22,6 +22,7 @@ use super::{
     config::{Config, SessionSpec},
     index::{IndexReader, What},
     job::JobWatch,
+    keeper,
     launch::{Launcher, Place, SecretPipe},
     ledger::{Entry, SessionDir, SessionId, write_private},
     marker::{Expected, Kind, Marker, Seq},
@@ -30,7 +31,7 @@ use super::{
     session::{Channels, Session},
     state::{JobStatus, Phase, Status},
     task::{Current, Running, Task},
-    tmux::{self, ControlClient, Tmux, protect_format, quote, quote_for_shell},
+    tmux::{self, ControlClient, Tmux},
     watch::Watcher,
 };
 use crate::{Error, Result};
@@ -39,6 +40,9 @@ const TMUX_CONF: &[u8] = include_bytes!("tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("init.bash");
 /// A Unix socket's path has 108 bytes with its end; `/tmux` is ours.
 const LONGEST_ROOT: usize = 100;
+/// How long a command that an earlier owner has sent may take to begin, before we doubt that it was
+/// sent at all.
+const RETYPE_AFTER: Duration = Duration::from_millis(500);
 /// Requests that may wait for a session's task.
 const QUEUE: usize = 64;
 
@@ -51,6 +55,8 @@ pub struct Shells {
     client: ControlClient,
     watcher: Arc<Watcher>,
     sessions: Mutex<BTreeMap<SessionId, Session>>,
+    /// Keeps the keeper quiet, for as long.
+    _alive: File,
     /// Keeps other owners out until we are gone, however that happens.
     _lock: File,
 }
@@ -65,7 +71,8 @@ impl Shells {
         write_private(&config.root.join("tmux.conf"), TMUX_CONF)
             .and_then(|()| write_private(&config.init_file(), INIT_BASH))
             .map_err(Error::io("writing the start-up files"))?;
-        let (tmux, client) = tmux::start(&config.tmux, &config.root).await?;
+        let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
+        let (tmux, client) = tmux::start(&config).await?;
         let watcher = Watcher::start().map_err(Error::io("starting to watch files"))?;
         let shells = Self {
             config,
@@ -73,19 +80,17 @@ impl Shells {
             client,
             watcher: Arc::new(watcher),
             sessions: Mutex::default(),
+            _alive: alive,
             _lock: lock,
         };
-        shells.set_lease().await?;
         shells.find_sessions().await?;
         Ok(shells)
     }
 
     /// Ends what the state directory holds, if its owner has been gone for longer than the lease.
-    /// tmux calls this by itself when the lease is over.
+    /// The keeper calls this when the lease is over.
     pub async fn sweep(config: Config) -> Result<()> {
-        let touched = fs::metadata(config.root.join("owner.lock")).and_then(|file| file.modified());
-        let age = touched.ok().and_then(|touched| SystemTime::now().duration_since(touched).ok());
-        if age.is_none_or(|age| age < config.lease) {
+        if keeper::lease_end(&config.root).is_ok_and(|end| end > SystemTime::now()) {
             return Ok(());
         }
         match Self::open(config).await {
@@ -150,24 +155,10 @@ impl Shells {
             let _ = task.await;
         }
         self.client.shut_down(&self.tmux).await;
-        for name in ["tmux", "tmux.conf", "init.bash", "owner.lock"] {
+        for name in ["tmux", "tmux.conf", "init.bash", "alive", "owner.lock"] {
             let _ = fs::remove_file(self.config.root.join(name));
         }
         let _ = fs::remove_dir(self.config.sessions());
-        Ok(())
-    }
-
-    /// When this owner's control client goes away, tmux waits for the lease and then sweeps.
-    async fn set_lease(&self) -> Result<()> {
-        let sweep = format!(
-            "exec {} sweep --lease {} {}",
-            quote_for_shell(&self.config.program.to_string_lossy()),
-            self.config.lease.as_secs(),
-            quote_for_shell(&self.config.root.to_string_lossy()),
-        );
-        let delay = self.config.lease.as_secs() + 1;
-        let run = format!("run-shell -b -d {delay} {}", quote(&protect_format(&sweep)));
-        self.tmux.ask(&format!("set-hook -g client-detached {}", quote(&run))).await?;
         Ok(())
     }
 
@@ -193,7 +184,7 @@ impl Shells {
             mark: launcher.mark.clone(),
             pane: launched.pane,
             server: self.client.server,
-            shell: launched.shell,
+            leader: launched.leader,
             size: spec.size,
         };
         launcher.dir.save(&entry).map_err(Error::io("writing the ledger"))?;
@@ -233,15 +224,16 @@ impl Shells {
         // The former owner may have been killed while it replaced the shell.
         let pid =
             self.tmux.ask(&format!("display-message -p -t {} '#{{pane_pid}}'", entry.pane)).await?;
-        if let Some(shell) = pid.parse().ok().and_then(ProcessId::of) {
-            entry.shell = shell;
+        if let Some(leader) = pid.parse().ok().and_then(ProcessId::of) {
+            entry.leader = leader;
         }
         launcher.mark.clone_from(&entry.mark);
         let history = History::read(&launcher, self.config.start_limit)?;
-        let pipe = SecretPipe::find(entry.shell, &launcher.dir.pipe()).or_else(|error| {
+        let pipe = match launcher.dir.shell().filter(ProcessId::is_alive) {
+            Some(shell) => SecretPipe::find(shell, &launcher.dir.pipe()),
             // A dead shell has no pipe; its successor will get one.
-            if entry.shell.is_alive() { Err(error) } else { SecretPipe::none() }
-        });
+            None => SecretPipe::none(),
+        };
         let pipe = pipe.map_err(Error::io("finding the shell's secret pipe"))?;
         self.spawn(launcher, entry, pipe, history)
     }
@@ -251,7 +243,7 @@ impl Shells {
         let launcher = self.launcher(id, String::new());
         let _ = self.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
         if let Ok(entry) = launcher.dir.load() {
-            let members = process::members(entry.shell, &entry.mark);
+            let members = process::members(entry.leader, &entry.mark);
             for process in process::all_ended(&members, self.config.grace).await {
                 process.send(Signal::KILL);
             }
@@ -273,7 +265,8 @@ impl Shells {
             Current::Idle => Phase::Idle,
             Current::Running(running) => Phase::Running(running.seq),
         };
-        let status = Status { phase, cwd, shell: entry.shell, size: entry.size, restarts: 0 };
+        let shell = launcher.dir.shell().unwrap_or(entry.leader);
+        let status = Status { phase, cwd, shell, size: entry.size, restarts: 0 };
         let (status, status_receiver) = watch::channel(status);
         let (job, job_receiver) = watch::channel(job);
         let (controls, control_receiver) = mpsc::channel::<Control>(QUEUE);
@@ -334,7 +327,8 @@ impl History {
             // Running until the task finds the end in the index, which it does at once.
             Kind::Command => {
                 let (status, receiver) = watch::channel(JobStatus::default());
-                let running = Running { seq, status, lost: 0, interrupted: false };
+                let retype_at = Some(Instant::now() + RETYPE_AFTER);
+                let running = Running { seq, status, lost: 0, interrupted: false, retype_at };
                 (Current::Running(running), Some(JobWatch { seq, status: receiver }))
             }
             Kind::StartUp => {
@@ -373,7 +367,7 @@ fn lock(config: &Config) -> Result<File> {
     let path = config.root.join("owner.lock");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
-    let file = options.open(path).map_err(Error::io("opening the owner's lock"))?;
+    let mut file = options.open(path).map_err(Error::io("opening the owner's lock"))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -381,7 +375,10 @@ fn lock(config: &Config) -> Result<File> {
         }
         Err(error) => return Err(Error::io("locking the state directory")(error)),
     }
-    file.set_modified(SystemTime::now()).map_err(Error::io("starting the lease"))?;
+    // The keeper finds the lease here; writing it also sets the time from which it counts.
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", config.lease.as_secs()))
+        .map_err(Error::io("writing down the lease"))?;
     Ok(file)
 }
 

@@ -87,6 +87,9 @@ pub(crate) struct Running {
     pub(crate) lost: u64,
     /// Somebody has sent Ctrl-C or the signal for it.
     pub(crate) interrupted: bool,
+    /// For a command of an owner that was killed: when to type the call again, in case the owner
+    /// did not come to it.
+    pub(crate) retype_at: Option<Instant>,
 }
 
 /// Whether the task goes on.
@@ -101,12 +104,12 @@ enum Wake {
     ShellGone,
     RecorderGone,
     ServerGone,
-    StartTooLong,
+    Time,
 }
 
 impl Task {
     pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
-        let mut shell = Alive::of(self.entry.shell);
+        let mut shell = Alive::of(self.entry.leader);
         let mut recorder = Alive::of_some(self.recorder);
         let watch = self.index_watch.clone();
         let tmux = self.launcher.tmux.clone();
@@ -116,15 +119,16 @@ impl Task {
             if matches!(self.current, Current::Idle) && !self.waiting.is_empty() {
                 self.start_waiting().await;
             }
-            if shell.process != Some(self.entry.shell) {
-                shell = Alive::of(self.entry.shell);
+            if shell.process != Some(self.entry.leader) {
+                shell = Alive::of(self.entry.leader);
             }
             if recorder.process != self.recorder {
                 recorder = Alive::of_some(self.recorder);
             }
             let deadline = match &self.current {
                 Current::Starting { deadline, .. } => Some(*deadline),
-                Current::Idle | Current::Running(_) => None,
+                Current::Running(running) => running.retype_at,
+                Current::Idle => None,
             };
             let wake = tokio::select! {
                 biased;
@@ -132,8 +136,8 @@ impl Task {
                 () = shell.ended() => Wake::ShellGone,
                 control = controls.recv() => Wake::Control(control),
                 () = recorder.ended() => Wake::RecorderGone,
-                () = tmux.closed() => Wake::ServerGone,
-                () = until(deadline) => Wake::StartTooLong,
+                _ = tmux.closed() => Wake::ServerGone,
+                () = until(deadline) => Wake::Time,
             };
             let then = match wake {
                 Wake::Grown => Then::GoOn,
@@ -154,17 +158,33 @@ impl Task {
                     self.close(Ended::ServerGone).await;
                     Then::Stop
                 }
-                Wake::StartTooLong => {
-                    self.entry.shell.send(rustix::process::Signal::KILL);
-                    if let Current::Starting { deadline, .. } = &mut self.current {
-                        *deadline = Instant::now() + DEATH_LIMIT;
-                    }
+                Wake::Time => {
+                    self.time_is_up().await;
                     Then::GoOn
                 }
             };
             if let Then::Stop = then {
                 return;
             }
+        }
+    }
+
+    async fn time_is_up(&mut self) {
+        match &mut self.current {
+            // The death of the shell is handled like any other.
+            Current::Starting { deadline, .. } => {
+                *deadline = Instant::now() + DEATH_LIMIT;
+                self.entry.leader.send(rustix::process::Signal::KILL);
+            }
+            Current::Running(running) => {
+                running.retype_at = None;
+                let is_unheard = running.status.borrow().started.is_none();
+                // The call does nothing a second time, since it takes its secret from the pipe.
+                if is_unheard && input::shell_edits_line(self.shell()) {
+                    let _ = self.type_bytes(RUN_KEYS).await;
+                }
+            }
+            Current::Idle => {}
         }
     }
 
@@ -216,6 +236,8 @@ impl Task {
                 // From now on the pipe has no name: only the shell and we can reach it.
                 let _ = std::fs::remove_file(self.launcher.dir.pipe());
                 self.failed_starts = 0;
+                let shell = self.launcher.dir.shell().unwrap_or(self.entry.leader);
+                self.status.send_modify(|status| status.shell = shell);
                 self.set_cwd(path(report.cwd));
                 self.become_idle();
             }
@@ -249,6 +271,10 @@ impl Task {
     fn become_idle(&mut self) {
         self.current = Current::Idle;
         self.status.send_modify(|status| status.phase = Phase::Idle);
+    }
+
+    fn shell(&self) -> ProcessId {
+        self.status.borrow().shell
     }
 
     fn set_cwd(&self, cwd: PathBuf) {
@@ -307,7 +333,7 @@ impl Task {
     }
 
     async fn start_command(&mut self, text: &[u8]) -> Result<JobWatch> {
-        let occupied = self.entry.shell.stat().is_some_and(|stat| stat.foreground != stat.group);
+        let occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
         if occupied {
             return Err(Error::OccupiedByHand(self.entry.id.clone()));
         }
@@ -317,7 +343,8 @@ impl Task {
         self.pipe.announce(dir, seq, Kind::Command)?;
         self.next_seq += 1;
         let (status, receiver) = watch::channel(JobStatus::default());
-        self.current = Current::Running(Running { seq, status, lost: 0, interrupted: false });
+        self.current =
+            Current::Running(Running { seq, status, lost: 0, interrupted: false, retype_at: None });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
@@ -349,14 +376,14 @@ impl Task {
         self.catch_up();
         if let Current::Running(running) = &mut self.current
             && std::mem::take(&mut running.interrupted)
-            && input::shell_edits_line(self.entry.shell)
+            && input::shell_edits_line(self.shell())
         {
             let _ = self.type_bytes(RECOVER_KEY).await;
         }
     }
 
     fn signal(&self, signal: input::Signal) -> Result<()> {
-        let stat = self.entry.shell.stat().ok_or(Error::SessionClosed(self.entry.id.clone()))?;
+        let stat = self.shell().stat().ok_or(Error::SessionClosed(self.entry.id.clone()))?;
         let group = rustix::process::Pid::from_raw(stat.foreground);
         let Some(group) = group else { return Ok(()) };
         match rustix::process::kill_process_group(group, signal.raw()) {

@@ -6,7 +6,7 @@
 //!
 //! Answers come in the order of the commands, framed by `%begin` and `%end` or `%error`.
 
-use std::{collections::VecDeque, path::Path, process::Stdio, time::Duration};
+use std::{collections::VecDeque, process::Stdio, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -16,13 +16,15 @@ use tokio::{
     time,
 };
 
-use super::process::ProcessId;
+use super::{config::Config, process::ProcessId};
 use crate::{Error, Result};
 
-/// The tmux session that keeps the server and the control client company; it holds no shell.
+/// The tmux session to which the control client is attached; the [keeper](super::keeper) runs in it.
 const KEEPER: &str = "keeper";
 /// How long tmux may take to start or to answer; it normally needs a millisecond or two.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often the start of tmux is tried.
+const ATTEMPTS: u32 = 3;
 /// Commands that may wait for the writer.
 const QUEUE: usize = 256;
 
@@ -30,7 +32,8 @@ const QUEUE: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) struct Tmux {
     requests: mpsc::Sender<Request>,
-    closed: watch::Receiver<bool>,
+    /// What the client said last, once it has ended.
+    closed: watch::Receiver<Option<String>>,
 }
 
 /// The running control client; dropping it leaves the server alive.
@@ -39,6 +42,8 @@ pub(crate) struct ControlClient {
     child: Child,
     task: JoinHandle<()>,
     pub(crate) server: ProcessId,
+    /// The process in the keeper's pane.
+    keeper: Option<ProcessId>,
 }
 
 #[derive(Debug)]
@@ -58,11 +63,24 @@ struct Pending {
 }
 
 /// Starts the server if there is none, and the control client.
-pub(crate) async fn start(program: &Path, root: &Path) -> Result<(Tmux, ControlClient)> {
-    let mut command = Command::new(program);
-    command.arg("-S").arg(root.join("tmux")).arg("-f").arg(root.join("tmux.conf"));
+pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
+    let mut attempt = 1;
+    loop {
+        // A server whose first client was killed at its birth dies of that (seen with tmux 3.3), and
+        // takes with it whoever has come meanwhile.
+        match try_start(config).await {
+            Err(Error::TmuxMissing { .. }) if attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
+}
+
+async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
+    let root = &config.root;
+    let mut command = Command::new(&config.tmux);
+    command.arg("-S").arg(config.socket()).arg("-f").arg(root.join("tmux.conf"));
     command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size", "-s", KEEPER]);
-    command.args(["-x", "80", "-y", "24", "exec sleep infinity"]);
+    command.args(["-x", "80", "-y", "24"]).arg(&config.program).arg("keep").arg(root);
     command.current_dir(root).env_remove("TMUX").env_remove("TMUX_PANE");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.kill_on_drop(true);
@@ -71,19 +89,25 @@ pub(crate) async fn start(program: &Path, root: &Path) -> Result<(Tmux, ControlC
     let input = child.stdin.take().expect("stdin was asked to be a pipe");
     let output = child.stdout.take().expect("stdout was asked to be a pipe");
     let (requests, receiver) = mpsc::channel(QUEUE);
-    let (closing, closed) = watch::channel(false);
+    let (closing, closed) = watch::channel(None);
     let task = tokio::spawn(async move {
-        converse(receiver, input, BufReader::new(output)).await;
-        closing.send_replace(true);
+        let last_words = converse(receiver, input, BufReader::new(output)).await;
+        closing.send_replace(Some(last_words));
     });
     let tmux = Tmux { requests, closed };
-    let pid = tmux.ask("display-message -p '#{pid}'").await.map_err(|error| match error {
-        Error::ServerGone => missing("it ended at once".into()),
-        other => other,
-    })?;
-    let server = pid.parse().ok().and_then(ProcessId::of);
-    let server = server.ok_or_else(|| missing(format!("it named {pid:?} as its process")))?;
-    Ok((tmux, ControlClient { child, task, server }))
+    let answer = match tmux.ask("display-message -p '#{pid} #{pane_pid}'").await {
+        Ok(answer) => answer,
+        Err(Error::ServerGone) => {
+            let last_words = tmux.closed().await;
+            return Err(missing(format!("it ended at once, saying {last_words:?}")));
+        }
+        Err(error) => return Err(error),
+    };
+    let mut processes = answer.split(' ').map(|pid| pid.parse().ok().and_then(ProcessId::of));
+    let (Some(Some(server)), Some(keeper)) = (processes.next(), processes.next()) else {
+        return Err(missing(format!("it named {answer:?} as its processes")));
+    };
+    Ok((tmux, ControlClient { child, task, server, keeper }))
 }
 
 impl Tmux {
@@ -108,10 +132,12 @@ impl Tmux {
         }
     }
 
-    /// Returns when the control client has ended, and with it, as a rule, the server.
-    pub(crate) async fn closed(&self) {
+    /// Returns when the control client has ended, and with it, as a rule, the server; says what
+    /// the client said last.
+    pub(crate) async fn closed(&self) -> String {
         let mut closed = self.closed.clone();
-        let _ = closed.wait_for(|closed| *closed).await;
+        let closed = closed.wait_for(Option::is_some).await;
+        closed.ok().and_then(|words| words.clone()).unwrap_or_default()
     }
 }
 
@@ -127,6 +153,11 @@ impl ControlClient {
         if time::timeout(PATIENCE, self.server.ended()).await.is_err() {
             self.server.send(rustix::process::Signal::KILL);
             let _ = self.server.ended().await;
+        }
+        if let Some(keeper) = self.keeper
+            && time::timeout(PATIENCE, keeper.ended()).await.is_err()
+        {
+            keeper.send(rustix::process::Signal::KILL);
         }
     }
 }
@@ -150,17 +181,22 @@ async fn converse(
     mut requests: mpsc::Receiver<Request>,
     mut input: tokio::process::ChildStdin,
     mut output: BufReader<ChildStdout>,
-) {
+) -> String {
+    let mut last_words = String::new();
     let mut pending = VecDeque::new();
     let mut frame: Option<Vec<String>> = None;
     let mut line = Vec::new();
     loop {
         tokio::select! {
             read = output.read_until(b'\n', &mut line) => match read {
-                Ok(0) | Err(_) => return,
+                Ok(0) | Err(_) => return last_words,
                 Ok(_) => {
                     let text = String::from_utf8_lossy(&line);
-                    take_line(text.trim_end_matches('\n'), &mut frame, &mut pending);
+                    let text = text.trim_end_matches('\n');
+                    if let Some(reason) = text.strip_prefix("%exit ") {
+                        last_words = reason.to_owned();
+                    }
+                    take_line(text, &mut frame, &mut pending);
                     line.clear();
                 }
             },
@@ -179,7 +215,7 @@ async fn converse(
     loop {
         line.clear();
         match output.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => return last_words,
             Ok(_) => {}
         }
     }

@@ -3,11 +3,20 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of a test function")]
 
-use std::{fs, future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    future::Future,
+    io::{Read as _, Seek as _, SeekFrom},
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use sandbox::shell::{
     CommandResult, Config, Job, Progress, Session, SessionId, SessionSpec, Shells, Wait,
 };
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 /// Longest that anything may take; a machine under load is slow, but not that slow.
@@ -133,7 +142,53 @@ pub async fn until_printed(session: &Session, from: u64, wanted: &str) -> String
     String::from_utf8_lossy(&seen).into_owned()
 }
 
+/// 100 MB of random text on the terminal, and in the file `sum` its hash, with line ends as the
+/// terminal makes them.
+pub const FLOOD: &str = "head -c 100000000 /dev/urandom | base64 -w 99 | head -c 100000000 | \
+    tee >(sed 's/$/\\r/' | sha256sum >sum.new; mv sum.new sum)";
+
+/// Checks that the log holds exactly what the flood printed.
+pub async fn check_flood(session: &Session, result: &CommandResult) {
+    let (_, sum) = run(session, "until [ -e sum ]; do sleep 0.05; done; cat sum; rm sum").await;
+    let path = session.log().path().clone();
+    let range = result.output.clone();
+    assert_eq!(sum.split(' ').next(), Some(&*hash(&path, range)), "the log has every byte");
+    assert!(result.output.end - result.output.start > 100_000_000);
+}
+
+fn hash(path: &Path, range: Range<u64>) -> String {
+    let mut file = fs::File::open(path).unwrap();
+    file.seek(SeekFrom::Start(range.start)).unwrap();
+    let mut file = file.take(range.end - range.start);
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer).unwrap() {
+            0 => break,
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Every living process that has the text in its command line or environment.
+pub fn processes_with(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+        let path = entry.path();
+        let read = |name: &str| fs::read(path.join(name)).unwrap_or_default();
+        let words = [read("cmdline"), b" ".to_vec(), read("environ")].concat();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        let own = path.file_name().unwrap().to_str() == Some(&std::process::id().to_string());
+        if !own && words.contains(text) {
+            found.push(format!("{}: {words:.300}", path.display()));
+        }
+    }
+    found
+}
+
 /// Runs an asynchronous test on a runtime of its own.
 pub fn test(future: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, future);
 }
