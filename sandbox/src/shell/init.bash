@@ -1,7 +1,8 @@
 # Start-up file of a sandbox shell, used in place of ~/.bashrc, which it reads itself.
 #
 # How a command runs: the owner writes its text to the file `command`, two secret lines to the pipe
-# on descriptor 62 ("S number nonce" and "E number nonce"), and types ` eval "$__sb"`. __sb_begin
+# on descriptor 62 ("S number nonce" and "E number nonce", 56 bytes each, because bash takes a counted
+# read from a pipe in one go and a line byte by byte), and types ` eval "$__sb"`. __sb_begin
 # takes the S line and prints the start marker; the text is evaluated at top level, as if typed;
 # __sb_end takes the E line and prints the end marker. While the text runs, the E line lies in the
 # pipe, in no variable; descriptor 62 is closed for it, and the copy that bash keeps for itself is
@@ -32,11 +33,11 @@ __sb_begin() {
 # Takes the next S line and prints the start marker.
 __sb_announce() {
     builtin local __sb_line
-    while IFS= builtin read -r -t 1 -u 62 __sb_line; do
+    while IFS= builtin read -r -N 56 -t 1 -u 62 __sb_line; do
         [[ $__sb_line == 'S '* ]] || continue
-        __sb_line=${__sb_line#S }
-        __sb_seq=${__sb_line%% *}
-        builtin printf '\e]7717;S;%s;%s\a' "$__sb_seq" "${__sb_line##* }" >/dev/tty
+        __sb_seq=${__sb_line:2:20}
+        __sb_seq=${__sb_seq%% *}
+        builtin printf '\e]7717;S;%s;%s\a' "$__sb_seq" "${__sb_line:23:32}" >/dev/tty
         builtin return 0
     done
     builtin return 1
@@ -68,25 +69,28 @@ __sb_prompt() {
 # running text descriptor 62 is closed, so that pressing it there does nothing.
 __sb_recover() {
     builtin local __sb_code=$?
-    ! builtin read -t 0 -u 62 2>/dev/null || __sb_prompt "$__sb_code"
+    if [[ ${__sb_token-} ]] || builtin read -t 0 -u 62 2>/dev/null; then
+        __sb_prompt "$__sb_code"
+    fi
 }
 
 __sb_finish() {
     builtin local __sb_line __sb_who='\u;\H' __sb_fields __sb_field __sb_background=$!
-    while [[ ${__sb_seq-} ]] && IFS= builtin read -r -t 1 -u 62 __sb_line; do
-        [[ $__sb_line == "E $__sb_seq "* ]] || continue
-        builtin hash python 2>/dev/null || builtin hash python3 2>/dev/null
-        __sb_fields=
-        for __sb_field in "$PWD" "${BASH_CMDS[python]-${BASH_CMDS[python3]-}}"; do
-            __sb_encode
-            __sb_fields+=\;$__sb_field
-        done
-        builtin printf '\e]7717;E;%s;%s;%s;%s;%s%s\a' "$__sb_seq" "${__sb_line##* }" \
-            "$__sb_status" "$__sb_background" "${__sb_who@P}" "$__sb_fields" >/dev/tty
-        __sb_seq=
-        break
-    done
     PROMPT_COMMAND[7717]=$__sb_hook
+    # A Ctrl-C may hit us here; what was taken from the pipe is then used at the prompt.
+    while [[ ${__sb_seq-} && ! ${__sb_token-} ]] && IFS= builtin read -r -N 56 -t 1 -u 62 __sb_line; do
+        [[ $__sb_line != "E $__sb_seq "* ]] || __sb_token=${__sb_line:23:32}
+    done
+    [[ ${__sb_token-} ]] || builtin return 0
+    builtin hash python 2>/dev/null || builtin hash python3 2>/dev/null
+    __sb_fields=
+    for __sb_field in "$PWD" "${BASH_CMDS[python]-${BASH_CMDS[python3]-}}"; do
+        __sb_encode
+        __sb_fields+=\;$__sb_field
+    done
+    builtin printf '\e]7717;E;%s;%s;%s;%s;%s%s\a' "$__sb_seq" "$__sb_token" \
+        "$__sb_status" "$__sb_background" "${__sb_who@P}" "$__sb_fields" >/dev/tty
+    __sb_seq= __sb_token=
 }
 
 # Percent-encodes in __sb_field what would end or split a marker.

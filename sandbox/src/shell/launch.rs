@@ -212,7 +212,8 @@ impl SecretPipe {
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
         overwrite_private(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
-        let lines = format!("S {seq} {}\nE {seq} {}\n", start.as_str(), end.as_str());
+        // Lines of a fixed length, as `init.bash` reads them.
+        let lines = format!("S {seq:<20} {}\nE {seq:<20} {}\n", start.as_str(), end.as_str());
         self.0.write_all(lines.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
 }

@@ -188,8 +188,11 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn overwrite_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write as _;
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)?.write_all(bytes)
+    // Cut to length afterwards: ext4 writes a file out at once that was emptied first.
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
 }
 
 #[cfg(test)]
