@@ -342,10 +342,13 @@ fn keys_signals_and_input_reach_the_program() {
         assert!(text_of(&session, &result).ends_with("2\n"));
 
         // A process that ignores Ctrl-C is ended by a signal that it cannot ignore.
-        let job =
-            session.run("(trap '' INT TERM; echo up; while :; do sleep 0.1; done)").await.unwrap();
+        let job = session
+            .run("bash -c \"trap '' INT TERM; echo up; while :; do sleep 0.1; done\"")
+            .await
+            .unwrap();
         until_printed(&session, job.output().unwrap().start, "up").await;
         session.press(vec![Key::interrupt()]).await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "^C").await;
         session.signal(Signal::Terminate).await.unwrap();
         assert!(job.result().is_none());
         session.signal(Signal::Kill).await.unwrap();

@@ -88,9 +88,13 @@ __sb_finish() {
         __sb_encode
         __sb_fields+=\;$__sb_field
     done
-    builtin printf '\e]7717;E;%s;%s;%s;%s;%s%s\a' "$__sb_seq" "$__sb_token" \
-        "$__sb_status" "$__sb_background" "${__sb_who@P}" "$__sb_fields" >/dev/tty
-    __sb_seq= __sb_token=
+    # A signal can interrupt the writing too. A second copy of the marker does no harm.
+    for __sb_field in 1 2 3; do
+        builtin printf '\e]7717;E;%s;%s;%s;%s;%s%s\a' "$__sb_seq" "$__sb_token" \
+            "$__sb_status" "$__sb_background" "${__sb_who@P}" "$__sb_fields" >/dev/tty || continue
+        __sb_seq= __sb_token=
+        break
+    done
 }
 
 # Percent-encodes in __sb_field what would end or split a marker.

@@ -87,6 +87,8 @@ pub(crate) struct Running {
     pub(crate) lost: u64,
     /// Somebody has sent Ctrl-C or the signal for it.
     pub(crate) interrupted: bool,
+    /// The shell was asked for its report by the key for that.
+    pub(crate) asked: bool,
     /// For a command of an owner that was killed: when to type the call again, in case the owner
     /// did not come to it.
     pub(crate) retype_at: Option<Instant>,
@@ -344,7 +346,7 @@ impl Task {
         self.next_seq += 1;
         let (status, receiver) = watch::channel(JobStatus::default());
         self.current =
-            Current::Running(Running { seq, status, lost: 0, interrupted: false, retype_at: None });
+            Current::Running(Running { seq, status, lost: 0, interrupted: false, asked: false, retype_at: None });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
@@ -369,16 +371,22 @@ impl Task {
         }
     }
 
-    /// For a command that was interrupted after it had removed our entry from PROMPT_COMMAND: the
-    /// key asks the shell for its report. In any other state it is not pressed, since a program
-    /// could read it.
+    /// For an interrupted command whose shell is at its prompt and has reported nothing: it may have
+    /// removed our entry from PROMPT_COMMAND, or a signal came at a bad moment. The key asks the
+    /// shell for its report; if that does not help, the command is over with an unknown code. In
+    /// any other state the key is not pressed, since a program could read it.
     async fn recover(&mut self) {
         self.catch_up();
-        if let Current::Running(running) = &mut self.current
-            && std::mem::take(&mut running.interrupted)
-            && input::shell_edits_line(self.shell())
-        {
+        let Current::Running(running) = &mut self.current else { return };
+        if !running.interrupted || !input::shell_edits_line(self.status.borrow().shell) {
+            return;
+        }
+        if !std::mem::replace(&mut running.asked, true) {
             let _ = self.type_bytes(RECOVER_KEY).await;
+        } else if let Current::Running(running) = std::mem::replace(&mut self.current, Current::Idle) {
+            let end = std::fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
+            self.report_without_shell(running, -1, Ended::AtPrompt, end);
+            self.become_idle();
         }
     }
 
