@@ -127,7 +127,8 @@ impl Launcher {
         let answers = self.tmux.ask_all(&commands).await?;
         let answer = answers.last().map(String::as_str).unwrap_or_default();
         let (pane, pid) = answer.split_once(' ').unwrap_or_default();
-        let leader = pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
+        let leader =
+            pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
                 session: self.id.clone(),
                 reason: format!("{} ended at once", self.config.bash.display()),
             })?;

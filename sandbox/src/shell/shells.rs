@@ -328,7 +328,8 @@ impl History {
             Kind::Command => {
                 let (status, receiver) = watch::channel(JobStatus::default());
                 let retype_at = Some(Instant::now() + RETYPE_AFTER);
-                let running = Running { seq, status, lost: 0, interrupted: false, asked: false, retype_at };
+                let running =
+                    Running { seq, status, lost: 0, interrupted: false, asked: false, retype_at };
                 (Current::Running(running), Some(JobWatch { seq, status: receiver }))
             }
             Kind::StartUp => {

@@ -345,8 +345,14 @@ impl Task {
         self.pipe.announce(dir, seq, Kind::Command)?;
         self.next_seq += 1;
         let (status, receiver) = watch::channel(JobStatus::default());
-        self.current =
-            Current::Running(Running { seq, status, lost: 0, interrupted: false, asked: false, retype_at: None });
+        self.current = Current::Running(Running {
+            seq,
+            status,
+            lost: 0,
+            interrupted: false,
+            asked: false,
+            retype_at: None,
+        });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
@@ -383,7 +389,9 @@ impl Task {
         }
         if !std::mem::replace(&mut running.asked, true) {
             let _ = self.type_bytes(RECOVER_KEY).await;
-        } else if let Current::Running(running) = std::mem::replace(&mut self.current, Current::Idle) {
+        } else if let Current::Running(running) =
+            std::mem::replace(&mut self.current, Current::Idle)
+        {
             let end = std::fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
             self.report_without_shell(running, -1, Ended::AtPrompt, end);
             self.become_idle();
