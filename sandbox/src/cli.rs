@@ -1,0 +1,294 @@
+//! The command line of the `sandbox` program.
+
+use std::{
+    env, io,
+    io::Write as _,
+    path::PathBuf,
+    process::{self, ExitCode},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+use sandbox::{
+    isolation::{self, Features},
+    shell::{
+        Access, Colours, Config, Job, Key, Progress, Session, SessionId, SessionSpec, Shells, Wait,
+        keep, record, render,
+    },
+};
+
+/// Persistent shells for agents.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Says what this machine offers to sandboxes.
+    Doctor,
+    /// Works with shell sessions, which stay when this program ends.
+    Shell {
+        /// The state directory of the sessions.
+        #[arg(long, default_value_os_t = default_root())]
+        root: PathBuf,
+        /// How long sessions live on without anybody using them, in seconds.
+        #[arg(long, default_value_t = 3600)]
+        lease: u64,
+        #[command(subcommand)]
+        verb: Verb,
+    },
+    /// Records a pane; started by tmux.
+    #[command(hide = true)]
+    Record {
+        /// Bytes that the log may hold.
+        #[arg(long)]
+        quota: u64,
+        /// The session's directory.
+        directory: PathBuf,
+    },
+    /// Ends sessions whose lease is over; started by the keeper.
+    #[command(hide = true)]
+    Sweep {
+        /// The state directory.
+        root: PathBuf,
+    },
+    /// Watches over sessions without an owner; started by tmux.
+    #[command(hide = true)]
+    Keep {
+        /// The state directory.
+        root: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Runs a command and shows its output as it comes; ends with its exit code, or with 124 if it
+    /// outlives the limit and goes on without us.
+    Run {
+        #[command(flatten)]
+        wait: WaitArguments,
+        /// The session; it is created in the current directory if it does not exist.
+        session: SessionId,
+        /// The text to run.
+        command: String,
+    },
+    /// Waits for the running command of a session, and shows what it prints meanwhile.
+    Wait {
+        #[command(flatten)]
+        wait: WaitArguments,
+        /// The session.
+        session: SessionId,
+    },
+    /// Lists the sessions.
+    List,
+    /// Shows everything that a session has printed, as a terminal would show it.
+    Show {
+        /// The session.
+        session: SessionId,
+        /// Keep colours.
+        #[arg(long)]
+        colours: bool,
+    },
+    /// Presses keys: C-c, UP, ENTER and so on.
+    Press {
+        /// The session.
+        session: SessionId,
+        /// The keys, one after the other.
+        #[arg(required = true)]
+        keys: Vec<Key>,
+    },
+    /// Types a text and the Enter key.
+    Type {
+        /// The session.
+        session: SessionId,
+        /// The text.
+        text: String,
+    },
+    /// Prints the command with which a person can attach to a session.
+    Attach {
+        /// The session.
+        session: SessionId,
+        /// Watch only.
+        #[arg(long)]
+        read_only: bool,
+    },
+    /// Closes a session.
+    Close {
+        /// The session.
+        session: SessionId,
+    },
+    /// Closes all sessions and ends the tmux server.
+    End,
+}
+
+#[derive(Debug, Args)]
+struct WaitArguments {
+    /// Stop waiting after so many seconds.
+    #[arg(long)]
+    limit: Option<f64>,
+    /// Stop waiting when nothing was printed for so many seconds.
+    #[arg(long)]
+    quiet: Option<f64>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        // The recorder is a plain loop: it must be small and start fast.
+        Command::Record { quota, directory } => {
+            record(&directory, quota, io::stdin().lock()).context("recording")?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Doctor => doctor(),
+        Command::Keep { root } => {
+            keep(&root).context("keeping")?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Sweep { root } => {
+            block_on(Shells::sweep(config(root)?))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Shell { root, lease, verb } => {
+            let lease = Duration::from_secs(lease);
+            block_on(shell(Config { lease, ..config(root)? }, verb))
+        }
+    }
+}
+
+fn block_on<T, E: Into<anyhow::Error>>(
+    future: impl Future<Output = Result<T, E>>,
+) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(future).map_err(Into::into)
+}
+
+fn config(root: PathBuf) -> anyhow::Result<Config> {
+    Ok(Config::new(root, env::current_exe().context("finding this program")?))
+}
+
+fn default_root() -> PathBuf {
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    runtime.map_or_else(
+        || env::temp_dir().join(format!("sandbox-{}", rustix::process::getuid().as_raw())),
+        |runtime| runtime.join("sandbox"),
+    )
+}
+
+async fn shell(config: Config, verb: Verb) -> anyhow::Result<ExitCode> {
+    let shells = Shells::open(config).await?;
+    let find = |id: &SessionId| shells.get(id).with_context(|| format!("there is no session {id}"));
+    match verb {
+        Verb::Run { wait, session, command } => {
+            let session = match shells.get(&session) {
+                Some(session) => session,
+                None => {
+                    let cwd = env::current_dir().context("finding the current directory")?;
+                    let spec = SessionSpec { id: session, ..SessionSpec::in_directory(cwd) };
+                    shells.create(spec).await?
+                }
+            };
+            let job = session.run(command).await?;
+            return follow(&job, &wait).await;
+        }
+        Verb::Wait { wait, session } => {
+            let job = find(&session)?.latest().context("no command was ever run there")?;
+            return follow(&job, &wait).await;
+        }
+        Verb::List => {
+            let mut out = io::stdout().lock();
+            for session in shells.list() {
+                let status = session.status();
+                let (phase, cwd) = (status.phase, status.cwd.display());
+                writeln!(out, "{}\t{phase:?}\t{}\t{cwd}", session.id(), status.shell.pid)?;
+            }
+        }
+        Verb::Show { session, colours } => show(&find(&session)?, colours)?,
+        Verb::Press { session, keys } => find(&session)?.press(keys).await?,
+        Verb::Type { session, text } => find(&session)?.type_bytes(text + "\r").await?,
+        Verb::Attach { session, read_only } => {
+            let access = if read_only { Access::ReadOnly } else { Access::Full };
+            writeln!(io::stdout(), "{}", find(&session)?.attach_command(access))?;
+        }
+        Verb::Close { session } => find(&session)?.close().await?,
+        Verb::End => shells.shut_down().await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the output of a job as it comes, until it ends or the wait does.
+async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode> {
+    let wait = Wait {
+        quiet: arguments.quiet.map(Duration::from_secs_f64),
+        limit: arguments.limit.map(Duration::from_secs_f64),
+        ..Wait::default()
+    };
+    job.started().await?;
+    let mut output = job.follow()?;
+    let mut buffer = vec![0; 64 * 1024];
+    let waiting = job.wait(wait);
+    tokio::pin!(waiting);
+    let progress = loop {
+        tokio::select! {
+            progress = &mut waiting => break progress?,
+            read = output.next(&mut buffer) => match read? {
+                0 => break waiting.await?,
+                read => io::stdout().write_all(&buffer[..read])?,
+            }
+        }
+    };
+    let code = match &progress {
+        Progress::Finished(result) => loop {
+            match output.next(&mut buffer).await? {
+                0 => break result.exit_code,
+                read => io::stdout().write_all(&buffer[..read])?,
+            }
+        },
+        Progress::Running(_) => 124,
+    };
+    io::stdout().flush()?;
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(125)))
+}
+
+fn show(session: &Session, colours: bool) -> anyhow::Result<()> {
+    const BYTES: u64 = 4 << 20;
+    let log = session.log();
+    let end = log.len()?;
+    let output = log.read(end.saturating_sub(BYTES)..end)?;
+    let colours = if colours { Colours::Keep } else { Colours::Strip };
+    writeln!(io::stdout(), "{}", render(&output, session.size(), colours))?;
+    Ok(())
+}
+
+fn doctor() -> anyhow::Result<ExitCode> {
+    let mut healthy = true;
+    let mut out = io::stdout().lock();
+    for (program, flag) in [("tmux", "-V"), ("bash", "--version")] {
+        let output = process::Command::new(program).arg(flag).output();
+        let line = output.ok().filter(|output| output.status.success()).and_then(|output| {
+            Some(String::from_utf8_lossy(&output.stdout).lines().next()?.to_owned())
+        });
+        healthy &= line.is_some();
+        let line = line.unwrap_or_else(|| "missing; install it".into());
+        writeln!(out, "{program}: {line}")?;
+    }
+    for support in isolation::probe() {
+        match support.works {
+            Ok(features) => writeln!(out, "isolation {}: {}", support.level, describe(features))?,
+            Err(reason) => writeln!(out, "isolation {}: unavailable: {reason}", support.level)?,
+        }
+    }
+    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn describe(features: Features) -> String {
+    let Features { files, tcp, signals } = features;
+    let parts = [(files, "files"), (tcp, "TCP ports"), (signals, "signals")];
+    let enforced = parts.iter().filter_map(|(enforced, name)| enforced.then_some(*name));
+    match enforced.collect::<Vec<_>>().as_slice() {
+        [] => "restricts nothing".into(),
+        names => format!("restricts {}", names.join(", ")),
+    }
+}

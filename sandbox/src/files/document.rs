@@ -1,0 +1,264 @@
+//! Text as bytes on disk and as characters in memory, there and back without loss.
+//!
+//! Decoding finds the encoding: a byte order mark tells UTF-8 and UTF-16; without one, valid UTF-8
+//! is UTF-8, and anything else is a legacy encoding that a detector names. A detected encoding
+//! counts only if encoding the text again gives the same bytes; otherwise the file is taken for
+//! windows-1252 (a superset of printable Latin-1), which has a character for each byte. So an edit never
+//! changes bytes that it does not mean to.
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{EncoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+/// How much of a file is looked at to tell text from binary.
+pub(super) const SNIFFED_BYTES: usize = 8 * 1024;
+
+const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
+const UTF16_LE_MARK: &[u8] = b"\xFF\xFE";
+const UTF16_BE_MARK: &[u8] = b"\xFE\xFF";
+
+/// How a file stores its characters. It is kept when the file is edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// UTF-8 without a mark; also plain ASCII.
+    Utf8,
+    /// UTF-8 with a byte order mark.
+    Utf8WithMark,
+    /// UTF-16, low byte first, with a byte order mark.
+    Utf16Le,
+    /// UTF-16, high byte first, with a byte order mark.
+    Utf16Be,
+    /// One of the encodings of before Unicode, as detected.
+    Legacy(&'static encoding_rs::Encoding),
+}
+
+/// How lines end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineEnding {
+    /// `\n`.
+    Lf,
+    /// `\r\n`.
+    CrLf,
+}
+
+/// The characters of a file, and how to store them again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Document {
+    /// Without the byte order mark, with line ends as they are.
+    pub text: String,
+    pub encoding: Encoding,
+}
+
+/// The bytes are no text in any encoding that we know.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotText;
+
+/// A character that the encoding does not have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unencodable(pub char);
+
+impl Encoding {
+    /// The usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 | Self::Utf8WithMark => "UTF-8",
+            Self::Utf16Le => "UTF-16LE",
+            Self::Utf16Be => "UTF-16BE",
+            Self::Legacy(encoding) => encoding.name(),
+        }
+    }
+}
+
+impl LineEnding {
+    /// The characters.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::CrLf => "\r\n",
+        }
+    }
+
+    /// The ending that most lines of the text have; none if there is only one line.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let end = memchr::memchr(b'\n', bytes)?;
+        // Most files have no carriage return, which is found out much faster than by counting.
+        if memchr::memchr(b'\r', bytes).is_none() {
+            return Some(Self::Lf);
+        }
+        let all = memchr::memchr_iter(b'\n', &bytes[end..]).count();
+        let crlf = memchr::memmem::find_iter(bytes, b"\r\n").count();
+        Some(if crlf * 2 > all { Self::CrLf } else { Self::Lf })
+    }
+}
+
+impl Document {
+    pub fn decode(bytes: Vec<u8>) -> Result<Self, NotText> {
+        if bytes.starts_with(UTF8_MARK) {
+            let text = std::str::from_utf8(&bytes[UTF8_MARK.len()..]).map_err(|_| NotText)?;
+            return Ok(Self { text: text.to_owned(), encoding: Encoding::Utf8WithMark });
+        }
+        for (mark, encoding, decoder) in [
+            (UTF16_LE_MARK, Encoding::Utf16Le, UTF_16LE),
+            (UTF16_BE_MARK, Encoding::Utf16Be, UTF_16BE),
+        ] {
+            if let Some(rest) = bytes.strip_prefix(mark) {
+                let text = decoder
+                    .decode_without_bom_handling_and_without_replacement(rest)
+                    .filter(|text| !text.contains('\0'))
+                    .ok_or(NotText)?;
+                return Ok(Self { text: text.into_owned(), encoding });
+            }
+        }
+        if memchr::memchr(0, &bytes[..bytes.len().min(SNIFFED_BYTES)]).is_some() {
+            return Err(NotText);
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { text, encoding: Encoding::Utf8 }),
+            Err(error) => Self::decode_legacy(error.as_bytes()),
+        }
+    }
+
+    /// The bytes to store.
+    pub fn encode(&self) -> Result<Vec<u8>, Unencodable> {
+        let text = self.text.as_str();
+        Ok(match self.encoding {
+            Encoding::Utf8 => text.as_bytes().to_vec(),
+            Encoding::Utf8WithMark => [UTF8_MARK, text.as_bytes()].concat(),
+            Encoding::Utf16Le => utf16(UTF16_LE_MARK, text, u16::to_le_bytes),
+            Encoding::Utf16Be => utf16(UTF16_BE_MARK, text, u16::to_be_bytes),
+            Encoding::Legacy(encoding) => encode_legacy(text, encoding)?,
+        })
+    }
+
+    fn decode_legacy(bytes: &[u8]) -> Result<Self, NotText> {
+        // Control characters that no text has betray a binary file that happens to lack NUL.
+        let is_text = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\t'..=b'\r' | 0x08 | 0x1B);
+        if !bytes.iter().take(SNIFFED_BYTES).all(is_text) {
+            return Err(NotText);
+        }
+        let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+        detector.feed(bytes, true);
+        for encoding in [detector.guess(None, Utf8Detection::Deny), WINDOWS_1252] {
+            let Some(text) = encoding.decode_without_bom_handling_and_without_replacement(bytes)
+            else {
+                continue;
+            };
+            let document = Self { text: text.into_owned(), encoding: Encoding::Legacy(encoding) };
+            if document.encode().is_ok_and(|again| again == bytes) {
+                return Ok(document);
+            }
+        }
+        Err(NotText)
+    }
+}
+
+fn utf16(mark: &[u8], text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    let mut bytes = mark.to_vec();
+    bytes.extend(text.encode_utf16().flat_map(unit));
+    bytes
+}
+
+fn encode_legacy(
+    text: &str,
+    encoding: &'static encoding_rs::Encoding,
+) -> Result<Vec<u8>, Unencodable> {
+    let mut encoder = encoding.new_encoder();
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut read = 0;
+    loop {
+        let rest = &text[read..];
+        let room = encoder.max_buffer_length_from_utf8_without_replacement(rest.len());
+        bytes.reserve(room.unwrap_or(rest.len()));
+        let (result, used) =
+            encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
+        read += used;
+        match result {
+            EncoderResult::InputEmpty => return Ok(bytes),
+            EncoderResult::OutputFull => {}
+            EncoderResult::Unmappable(character) => return Err(Unencodable(character)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], text: &str, name: &str) {
+        let document = Document::decode(bytes.to_vec()).unwrap();
+        assert_eq!(document.text, text);
+        assert_eq!(document.encoding.name(), name);
+        assert_eq!(document.encode().unwrap(), bytes);
+    }
+
+    #[test]
+    fn each_encoding_is_found_and_kept() {
+        check(b"", "", "UTF-8");
+        check("größe\n".as_bytes(), "größe\n", "UTF-8");
+        check(b"\xEF\xBB\xBFa\r\n", "a\r\n", "UTF-8");
+        check(b"\xFF\xFEa\0\xE4\0", "aä", "UTF-16LE");
+        check(b"\xFE\xFF\0a\0\xE4", "aä", "UTF-16BE");
+        check(b"Stra\xDFe und Gr\xF6\xDFe\n", "Straße und Größe\n", "windows-1252");
+        let (sjis, _, _) = encoding_rs::SHIFT_JIS.encode("日本語のテキストです。カタカナ\n");
+        check(&sjis, "日本語のテキストです。カタカナ\n", "Shift_JIS");
+    }
+
+    /// Shift_JIS has two codes for some characters, and encoding gives the other one back.
+    #[test]
+    fn an_encoding_that_does_not_round_trip_is_not_used() {
+        let (sjis, _, _) = encoding_rs::SHIFT_JIS.encode("日本語のテキストです。カタカナ");
+        let bytes = [&sjis, &b"\x87\x90\n"[..]].concat();
+        check(&bytes, &WINDOWS_1252.decode(&bytes).0, "windows-1252");
+    }
+
+    #[test]
+    fn binary_is_no_text() {
+        for bytes in [
+            &b"\x7FELF\0\0"[..],
+            b"\xFF\xFE\0\0a\0\0\0", // UTF-32
+            b"\xFF\xFEa",           // half a unit
+            b"\xFF\xFE\x00\xD8",    // half a pair
+            b"\xEF\xBB\xBF\xFF",
+            b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1",
+        ] {
+            assert_eq!(Document::decode(bytes.to_vec()), Err(NotText), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_character_that_the_encoding_lacks_is_named() {
+        let mut document = Document::decode(b"Gr\xF6\xDFe".to_vec()).unwrap();
+        document.text.push_str(" → 1");
+        assert_eq!(document.encode(), Err(Unencodable('→')));
+    }
+
+    #[test]
+    fn the_majority_of_lines_tells_the_ending() {
+        for (text, ending) in [
+            ("a", None),
+            ("a\r", None),
+            ("a\nb", Some(LineEnding::Lf)),
+            ("a\r\nb\r\nc\n", Some(LineEnding::CrLf)),
+            ("a\r\nb\n", Some(LineEnding::Lf)),
+        ] {
+            assert_eq!(LineEnding::of(text), ending, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_decodes_encodes_to_the_same_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(document) = Document::decode(bytes.clone()) {
+                prop_assert_eq!(document.encode(), Ok(bytes));
+            }
+        }
+
+        #[test]
+        fn high_bytes_round_trip(bytes in proptest::collection::vec(0x20_u8.., 0..200)) {
+            if let Ok(document) = Document::decode(bytes.clone()) {
+                prop_assert_eq!(document.encode(), Ok(bytes));
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Directories and trees.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use super::super::*;
+use super::Fixture;
+
+const REPLACE: Destination =
+    Destination { existing: Existing::Replace, parents: Parents::MustExist };
+
+#[test]
+fn directories_are_created_and_removed() {
+    let fixture = Fixture::new();
+    let deep = fixture.path("a/b/c");
+    let missing = create_directory(&deep, Parents::MustExist);
+    assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
+    create_directory(&deep, Parents::Create).unwrap();
+    create_directory(&deep, Parents::Create).unwrap();
+    let again = create_directory(&deep, Parents::MustExist);
+    assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
+    let full = remove_directory(&fixture.path("a"));
+    assert!(matches!(full, Err(Error::NotEmpty { .. })), "{full:?}");
+    remove_directory(&deep).unwrap();
+    assert_eq!(fixture.names("a/b"), [""; 0]);
+    let file = fixture.put("file", "");
+    assert!(matches!(remove_directory(&file), Err(Error::NotDirectory { .. })));
+    let over = create_directory(&file, Parents::Create);
+    assert!(matches!(over, Err(Error::NotDirectory { .. })), "{over:?}");
+}
+
+#[test]
+fn removal_of_a_tree_must_be_asked_for_and_follows_no_link() {
+    let fixture = Fixture::new();
+    fixture.put("tree/a/b", "");
+    symlink("../../outside", fixture.inside("tree/door")).unwrap();
+    symlink(fixture.outside(""), fixture.inside("tree/absolute")).unwrap();
+    let tree = fixture.path("tree");
+    let refused = remove(&tree, Removal::File);
+    assert!(matches!(refused, Err(Error::IsDirectory { .. })), "{refused:?}");
+    remove(&tree, Removal::Recursive).unwrap();
+    assert_eq!(fixture.names("."), [""; 0]);
+    assert!(fixture.outside("secret.txt").exists());
+    assert!(matches!(remove(&tree, Removal::Recursive), Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn moving() {
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.put("a", "a"), fixture.put("b", "b"));
+    let refused = move_entry(&a, &b, Destination::default());
+    assert!(matches!(refused, Err(Error::Exists { .. })), "{refused:?}");
+    move_entry(&a, &b, REPLACE).unwrap();
+    assert_eq!((fixture.names("."), fixture.content("b")), (vec!["b".to_owned()], b"a".to_vec()));
+    let gone = move_entry(&a, &b, REPLACE);
+    assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
+    let deep = fixture.path("new/parents/b");
+    assert!(matches!(move_entry(&b, &deep, REPLACE), Err(Error::NotFound { .. })));
+    move_entry(&b, &deep, Destination::default()).unwrap();
+    let new = fixture.path("new");
+    let swallowed = move_entry(&new, &fixture.path("new/parents/new"), Destination::default());
+    assert!(matches!(swallowed, Err(Error::IntoItself { .. })), "{swallowed:?}");
+    let file = fixture.put("file", "");
+    assert!(matches!(move_entry(&file, &new, REPLACE), Err(Error::IsDirectory { .. })));
+    assert!(matches!(move_entry(&new, &file, REPLACE), Err(Error::Exists { .. })));
+    symlink("nowhere", fixture.inside("link")).unwrap();
+    move_entry(&fixture.path("link"), &fixture.path("moved"), Destination::default()).unwrap();
+    assert_eq!(fs::read_link(fixture.inside("moved")).unwrap(), Path::new("nowhere"));
+}
+
+#[test]
+fn moving_between_file_systems_copies_and_removes() {
+    let other = Path::new("/dev/shm");
+    let fixture = Fixture::new();
+    let here = fs::metadata(fixture.inside("")).unwrap().dev();
+    if !fs::metadata(other).is_ok_and(|metadata| metadata.dev() != here) {
+        eprintln!("skipped: {} is no other file system", other.display());
+        return;
+    }
+    let elsewhere = tempfile::tempdir_in(other).unwrap();
+    fixture.put("tree/a", "1");
+    symlink("a", fixture.inside("tree/link")).unwrap();
+    let to = Workspace::confined(elsewhere.path()).unwrap().path("tree").unwrap();
+    move_entry(&fixture.path("tree"), &to, Destination::default()).unwrap();
+    assert_eq!(fixture.names("."), [""; 0]);
+    assert_eq!(fs::read(elsewhere.path().join("tree/link")).unwrap(), b"1");
+}
+
+#[test]
+fn copying_files() {
+    let fixture = Fixture::new();
+    let a = fixture.put("a", "a");
+    fs::set_permissions(fixture.inside("a"), Permissions::from_mode(0o750)).unwrap();
+    let deep = fixture.path("x/y");
+    copy(&a, &deep, Destination::default()).unwrap();
+    assert_eq!(fixture.content("x/y"), b"a");
+    assert_eq!(stat(&deep, Links::Follow).unwrap().mode, 0o750);
+    assert!(matches!(copy(&a, &deep, Destination::default()), Err(Error::Exists { .. })));
+    // An existing file keeps its own mode.
+    fixture.put("b", "b");
+    fs::set_permissions(fixture.inside("b"), Permissions::from_mode(0o600)).unwrap();
+    copy(&a, &fixture.path("b"), REPLACE).unwrap();
+    assert_eq!(fixture.content("b"), b"a");
+    assert_eq!(stat(&fixture.path("b"), Links::Follow).unwrap().mode, 0o600);
+    symlink("a", fixture.inside("link")).unwrap();
+    copy(&fixture.path("link"), &fixture.path("c"), Destination::default()).unwrap();
+    assert_eq!(stat(&fixture.path("c"), Links::Keep).unwrap().kind, Kind::File);
+}
+
+#[test]
+fn copying_trees() {
+    let fixture = Fixture::new();
+    fixture.put("tree/sub/file", "1");
+    symlink("sub/file", fixture.inside("tree/link")).unwrap();
+    fs::create_dir(fixture.inside("tree/locked")).unwrap();
+    fs::set_permissions(fixture.inside("tree/locked"), Permissions::from_mode(0o500)).unwrap();
+    let (tree, twin) = (fixture.path("tree"), fixture.path("twin"));
+    copy(&tree, &twin, Destination::default()).unwrap();
+    assert_eq!(fixture.content("twin/sub/file"), b"1");
+    assert_eq!(fs::read_link(fixture.inside("twin/link")).unwrap(), Path::new("sub/file"));
+    assert_eq!(stat(&fixture.path("twin/locked"), Links::Keep).unwrap().mode, 0o500);
+    let again = copy(&tree, &twin, REPLACE);
+    assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
+    assert_eq!(fixture.content("twin/sub/file"), b"1");
+    let into = copy(&tree, &fixture.path("tree/sub/tree"), Destination::default());
+    assert!(matches!(into, Err(Error::IntoItself { .. })), "{into:?}");
+    assert_eq!(fixture.names("tree/sub"), ["file"]);
+}
+
+/// Recursion in our code would end with the stack, and with it the whole process.
+#[test]
+fn deep_trees_do_no_harm() {
+    let fixture = Fixture::new();
+    let deep = |levels: usize| vec!["d"; levels].join("/");
+    fs::create_dir_all(fixture.inside(&deep(1000))).unwrap();
+    let (top, twin) = (fixture.path("d"), fixture.path("twin"));
+    let refused = remove(&top, Removal::Recursive);
+    assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
+    copy(&top, &twin, Destination::default()).unwrap();
+    let below = fixture.inside("twin").join(deep(999));
+    assert!(below.is_dir());
+    for levels in (1..1000).rev().step_by(200) {
+        remove(&fixture.path(deep(levels)), Removal::Recursive).unwrap();
+    }
+    remove(&top, Removal::Recursive).unwrap();
+    assert_eq!(fixture.names("."), ["twin"]);
+}

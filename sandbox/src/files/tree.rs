@@ -1,0 +1,316 @@
+//! Directories and whole trees: create, remove, move, copy.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Seek as _};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{
+    AtFlags, Dir as Directory, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat,
+    renameat, renameat_with, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::read::open_regular;
+use super::root::Entry;
+use super::stat::{ACCESS_BITS, Kind, identity, permissions};
+use super::write::Pending;
+use super::{Error, Existing, WorkspacePath, WriteOptions};
+
+/// How deep a tree may be that is removed. Each level is held open, and descriptors are few.
+const REMOVED_DEPTH: usize = 256;
+
+/// What to do about directories that are missing on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parents {
+    /// Create them.
+    #[default]
+    Create,
+    /// Fail with [`Error::NotFound`].
+    MustExist,
+}
+
+/// How much to remove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// One file, link, pipe or the like. A link is removed, not what it leads to.
+    File,
+    /// Also a directory with everything in it. Links in it are removed, not followed.
+    Recursive,
+}
+
+/// How to move or copy. The default creates parents and refuses to replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// What to do about something that is there. Only files take the place of files.
+    pub existing: Existing,
+    /// What to do about missing directories.
+    pub parents: Parents,
+}
+
+impl Default for Destination {
+    fn default() -> Self {
+        Self { existing: Existing::Refuse, parents: Parents::Create }
+    }
+}
+
+/// Creates a directory. With [`Parents::Create`] one that exists already is fine.
+pub fn create_directory(path: &WorkspacePath, parents: Parents) -> Result<(), Error> {
+    if parents == Parents::Create {
+        path.create_parents()?;
+    }
+    let entry = path.entry()?;
+    match mkdirat(&entry.dir, &entry.name, Mode::from_raw_mode(0o777)) {
+        Err(Errno::EXIST) if parents == Parents::Create => path.open_directory().map(drop),
+        made => made.map_err(|error| path.failed(error.into())),
+    }
+}
+
+/// Removes an empty directory.
+pub fn remove_directory(path: &WorkspacePath) -> Result<(), Error> {
+    let entry = path.entry()?;
+    unlinkat(&entry.dir, &entry.name, AtFlags::REMOVEDIR).map_err(|error| path.failed(error.into()))
+}
+
+/// Removes a file, or a tree if that is asked for. A workspace itself is never removed.
+pub fn remove(path: &WorkspacePath, removal: Removal) -> Result<(), Error> {
+    let entry = path.entry()?;
+    let is_directory = kind(path, &entry)? == Kind::Directory;
+    match removal {
+        Removal::File if is_directory => {
+            Err(Error::IsDirectory { path: path.as_path().to_path_buf() })
+        }
+        Removal::Recursive if is_directory => remove_tree(path, &entry),
+        _ => unlinkat(&entry.dir, &entry.name, AtFlags::empty())
+            .map_err(|error| path.failed(error.into())),
+    }
+}
+
+/// Moves a file, link or tree. Between file systems that is a copy followed by a removal.
+pub fn move_entry(
+    from: &WorkspacePath,
+    to: &WorkspacePath,
+    destination: Destination,
+) -> Result<(), Error> {
+    let source = from.entry()?;
+    let moved = kind(from, &source)?;
+    let target = prepare(to, destination)?;
+    if destination.existing == Existing::Replace {
+        check_replaceable(to, &target, moved)?;
+    }
+    let (a, b) = ((&source.dir, &source.name), (&target.dir, &target.name));
+    let renamed = match destination.existing {
+        Existing::Replace => renameat(a.0, a.1, b.0, b.1),
+        Existing::Refuse => match renameat_with(a.0, a.1, b.0, b.1, RenameFlags::NOREPLACE) {
+            // The file system cannot promise it, so the best is to look first.
+            Err(Errno::NOSYS | Errno::NOTSUP) => {
+                check_absent(to, &target)?;
+                renameat(a.0, a.1, b.0, b.1)
+            }
+            renamed => renamed,
+        },
+    };
+    match renamed {
+        Ok(()) => Ok(()),
+        Err(Errno::INVAL) if moved == Kind::Directory => {
+            Err(Error::IntoItself { path: to.as_path().to_path_buf() })
+        }
+        Err(Errno::XDEV) => {
+            match moved {
+                Kind::Symlink => copy_link(from, to)?,
+                _ => copy(from, to, destination)?,
+            }
+            remove(from, Removal::Recursive)
+        }
+        Err(error) => Err(to.failed(error.into())),
+    }
+}
+
+/// Copies a file, or a tree with modes and links as they are. Whatever is in a tree besides files,
+/// directories and links cannot be copied. A tree that cannot be copied as a whole leaves nothing
+/// behind.
+pub fn copy(
+    from: &WorkspacePath,
+    to: &WorkspacePath,
+    destination: Destination,
+) -> Result<(), Error> {
+    let source = from.entry()?;
+    match kind(from, &source)? {
+        Kind::Directory => {
+            let target = prepare(to, destination)?;
+            check_absent(to, &target)?;
+            let copied = copy_tree(from, to);
+            // What exists was there before us; anything else that failed left a part behind.
+            if !matches!(copied, Ok(()) | Err(Error::Exists { .. })) {
+                let _ = remove_tree(to, &target);
+            }
+            copied
+        }
+        // Named directly, a link stands for what it leads to.
+        _ => copy_file(from, to, destination),
+    }
+}
+
+fn copy_file(
+    from: &WorkspacePath,
+    to: &WorkspacePath,
+    destination: Destination,
+) -> Result<(), Error> {
+    let (mut file, _) = open_regular(from)?;
+    let options = WriteOptions {
+        existing: destination.existing,
+        parents: destination.parents,
+        ..WriteOptions::default()
+    };
+    let mut pending = Pending::begin(to, options)?;
+    let state = fstat(&file).map_err(|error| from.failed(error.into()))?;
+    file.rewind().and_then(|()| io::copy(&mut file, pending.file())).map_err(|s| to.failed(s))?;
+    if pending.creates() {
+        let mode = permissions(&state) & ACCESS_BITS;
+        fchmod(pending.file(), mode).map_err(|error| to.failed(error.into()))?;
+    }
+    pending.commit(to, options).map(drop)
+}
+
+/// Copies a directory, level by level: how deep a tree is must not matter for our stack.
+fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
+    let mut copied = None;
+    let mut modes = Vec::new();
+    let mut waiting = vec![(from.clone(), to.clone())];
+    while let Some((from, to)) = waiting.pop() {
+        create_directory(&to, Parents::MustExist)?;
+        let directory = from.open_directory()?;
+        let state = fstat(&directory).map_err(|error| from.failed(error.into()))?;
+        let whole = match copied {
+            Some(whole) => whole,
+            None => *copied.insert(identity(&to.followed_state()?)),
+        };
+        // Meeting the copy on the way means that the tree is being copied into itself.
+        if identity(&state) == whole {
+            return Err(Error::IntoItself { path: to.as_path().to_path_buf() });
+        }
+        for entry in directory.entries().map_err(|source| from.failed(source))? {
+            let name = entry.map_err(|source| from.failed(source))?.file_name();
+            let (from, to) = (from.join(&name), to.join(&name));
+            match kind(&from, &from.entry()?)? {
+                Kind::Directory => waiting.push((from, to)),
+                Kind::Symlink => copy_link(&from, &to)?,
+                Kind::File => copy_file(&from, &to, Destination::default())?,
+                kind => {
+                    return Err(Error::NotRegular { path: from.as_path().to_path_buf(), kind });
+                }
+            }
+        }
+        modes.push((to, permissions(&state) & ACCESS_BITS));
+    }
+    // Last and from below, since a mode may forbid to enter the directory or to write into it.
+    for (to, mode) in modes.into_iter().rev() {
+        fchmod(to.open()?, mode).map_err(|error| to.failed(error.into()))?;
+    }
+    Ok(())
+}
+
+/// Removes a directory with everything in it. No link is followed: each directory is opened by its
+/// plain name in the one above, which is held open.
+fn remove_tree(path: &WorkspacePath, entry: &Entry) -> Result<(), Error> {
+    let failed = |error: Errno| path.failed(error.into());
+    let mut open = vec![(open_plain(&entry.dir, &entry.name).map_err(failed)?, entry.name.clone())];
+    while let Some((directory, _)) = open.last_mut() {
+        match remove_next(directory).map_err(failed)? {
+            Next::Removed => {}
+            Next::Below(directory, name) if open.len() < REMOVED_DEPTH => {
+                open.push((directory, name));
+            }
+            Next::Below(..) => {
+                return Err(Error::TooDeep { path: path.as_path().to_path_buf() });
+            }
+            Next::End => {
+                let name = open.pop().map(|(_, name)| name).unwrap_or_default();
+                let removed = match open.last() {
+                    Some((above, _)) => {
+                        above.fd().and_then(|above| unlinkat(above, &name, AtFlags::REMOVEDIR))
+                    }
+                    None => unlinkat(&entry.dir, &name, AtFlags::REMOVEDIR),
+                };
+                removed.map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What became of the next entry of a directory that is being removed.
+enum Next {
+    Removed,
+    /// It is a directory and has to be emptied first.
+    Below(Directory, OsString),
+    /// There is none.
+    End,
+}
+
+fn remove_next(directory: &mut Directory) -> Result<Next, Errno> {
+    let child = match directory.read() {
+        Some(child) => child?,
+        None => return Ok(Next::End),
+    };
+    let name = OsStr::from_bytes(child.file_name().to_bytes());
+    if name == "." || name == ".." {
+        return Ok(Next::Removed);
+    }
+    let directory = directory.fd()?;
+    if matches!(child.file_type(), FileType::Directory | FileType::Unknown) {
+        match open_plain(directory, name) {
+            Ok(below) => return Ok(Next::Below(below, name.to_os_string())),
+            // No directory, or no longer one.
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    match unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(Next::Removed),
+        Err(error) => Err(error),
+    }
+}
+
+fn open_plain(above: impl AsFd, name: &OsStr) -> Result<Directory, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(above, name, flags, Mode::empty()).and_then(Directory::new)
+}
+
+fn copy_link(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
+    let link = from.entry()?.link().map_err(|source| from.failed(source))?;
+    let target = to.entry()?;
+    symlinkat(link.as_os_str().as_bytes(), &target.dir, &target.name)
+        .map_err(|error| to.failed(error.into()))
+}
+
+fn prepare(to: &WorkspacePath, destination: Destination) -> Result<Entry, Error> {
+    if destination.parents == Parents::Create {
+        to.create_parents()?;
+    }
+    to.entry()
+}
+
+fn kind(path: &WorkspacePath, entry: &Entry) -> Result<Kind, Error> {
+    match entry.state().map_err(|source| path.failed(source))? {
+        Some(state) => Ok(Kind::of(&state)),
+        None => Err(Error::NotFound { path: path.as_path().to_path_buf() }),
+    }
+}
+
+fn check_absent(path: &WorkspacePath, entry: &Entry) -> Result<(), Error> {
+    match entry.state().map_err(|source| path.failed(source))? {
+        Some(_) => Err(Error::Exists { path: path.as_path().to_path_buf() }),
+        None => Ok(()),
+    }
+}
+
+fn check_replaceable(to: &WorkspacePath, target: &Entry, moved: Kind) -> Result<(), Error> {
+    let Some(state) = target.state().map_err(|source| to.failed(source))? else { return Ok(()) };
+    let path = to.as_path().to_path_buf();
+    match (moved, Kind::of(&state)) {
+        (Kind::Directory, _) => Err(Error::Exists { path }),
+        (_, Kind::Directory) => Err(Error::IsDirectory { path }),
+        _ => Ok(()),
+    }
+}

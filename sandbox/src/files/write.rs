@@ -1,0 +1,213 @@
+//! Writing a whole file in one step.
+//!
+//! The content goes to a temporary file in the same directory, which then takes the place of the
+//! old one by a rename. Readers see the old file or the new one, never a part; so does whoever
+//! comes after a crash of the machine if the write was [`Durability::Synced`]. Mode and owner of
+//! an existing file are kept. A link is followed, and its target replaced. Since the file is a
+//! new one, other hard links keep the old content, and extended attributes are not carried over.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, RenameFlags, Stat as RawStat, Uid, fchmod, fchown, fstat, linkat,
+    openat, renameat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::root::Entry;
+use super::stat::{Kind, permissions};
+use super::tree::Parents;
+use super::{Error, WorkspacePath};
+
+/// Bits that grant the rights of the owner or group to whoever runs the file.
+const SET_ID_BITS: Mode = Mode::SUID.union(Mode::SGID);
+
+/// What to do if something is there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// Take its place.
+    #[default]
+    Replace,
+    /// Fail with [`Error::Exists`], also if it appears at the last moment.
+    Refuse,
+}
+
+/// When the content is safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Synced to the disk before it takes the old file's place. Costs what the disk costs.
+    #[default]
+    Synced,
+    /// Left to the system, which writes it some seconds later. After a crash of the machine the
+    /// file may be empty.
+    Unsynced,
+}
+
+/// How to write. The default creates parents, replaces and syncs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// What to do about an existing file.
+    pub existing: Existing,
+    /// What to do about missing directories.
+    pub parents: Parents,
+    /// When the content is safe.
+    pub durability: Durability,
+}
+
+/// Whose file it is afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The file is new, or has the owner and group that it had.
+    Kept,
+    /// The file had an owner or group that this process may not give to it; it is ours now, and
+    /// set-id bits were dropped.
+    Changed,
+}
+
+/// What [`write()`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Whether there was no file before.
+    pub created: bool,
+    /// Whose file it is.
+    pub owner: Owner,
+}
+
+/// Writes the whole content of a file.
+pub fn write(path: &WorkspacePath, bytes: &[u8], options: WriteOptions) -> Result<Written, Error> {
+    let mut pending = Pending::begin(path, options)?;
+    pending.file().write_all(bytes).map_err(|source| path.failed(source))?;
+    pending.commit(path, options)
+}
+
+/// A temporary file that is going to take the place of another, and is removed if it does not.
+pub(super) struct Pending {
+    entry: Entry,
+    /// What it is going to replace.
+    old: Option<RawStat>,
+    temporary: Option<OsString>,
+    file: File,
+}
+
+impl Pending {
+    pub fn begin(path: &WorkspacePath, options: WriteOptions) -> Result<Self, Error> {
+        let (entry, old) = locate(path, options)?;
+        // Nobody else may look into a file that was private, not even while it is written. A new
+        // file gets what the user's mask allows.
+        let mode = if old.is_some() { 0o600 } else { 0o666 };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let temporary: OsString = format!(".run-bridge-{:016x}.tmp", rand::random::<u64>()).into();
+        let file = openat(&entry.dir, &temporary, flags, Mode::from_raw_mode(mode))
+            .map_err(|error| path.failed(error.into()))?
+            .into();
+        Ok(Self { entry, old, temporary: Some(temporary), file })
+    }
+
+    /// Whether there is no file yet.
+    pub fn creates(&self) -> bool {
+        self.old.is_none()
+    }
+
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    pub fn commit(mut self, path: &WorkspacePath, options: WriteOptions) -> Result<Written, Error> {
+        let failed = |error: Errno| path.failed(error.into());
+        // After the content, since writing to a file clears its set-id bits.
+        let owner = match &self.old {
+            Some(old) => keep_attributes(&self.file, old).map_err(failed)?,
+            None => Owner::Kept,
+        };
+        let written = Written { created: self.creates(), owner };
+        if options.durability == Durability::Synced {
+            self.file.sync_all().map_err(|source| path.failed(source))?;
+        }
+        let Some(temporary) = &self.temporary else { return Ok(written) };
+        let placed = match options.existing {
+            Existing::Replace => {
+                renameat(&self.entry.dir, temporary, &self.entry.dir, &self.entry.name)
+                    .map(|()| Placed::Renamed)
+            }
+            Existing::Refuse => place_new(&self.entry, temporary),
+        };
+        if placed.map_err(failed)? == Placed::Renamed {
+            self.temporary = None;
+        }
+        Ok(written)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // A failure leaves a hidden file behind, which harms nobody; the caller learns of the
+            // failure that led here.
+            let _ = unlinkat(&self.entry.dir, temporary, AtFlags::empty());
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Placed {
+    Renamed,
+    /// The temporary name exists beside the final one.
+    Linked,
+}
+
+/// Gives the file its name only if that is free. Some file systems cannot rename that way; they
+/// can link.
+fn place_new(entry: &Entry, temporary: &OsString) -> Result<Placed, Errno> {
+    let (dir, name) = (&entry.dir, &entry.name);
+    match renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            linkat(dir, temporary, dir, name, AtFlags::empty()).map(|()| Placed::Linked)
+        }
+        renamed => renamed.map(|()| Placed::Renamed),
+    }
+}
+
+/// The entry to write to and what is there now, which must be a regular file if anything.
+fn locate(path: &WorkspacePath, options: WriteOptions) -> Result<(Entry, Option<RawStat>), Error> {
+    let located = match path.target() {
+        Err(Error::NotFound { .. }) if options.parents == Parents::Create => {
+            path.create_parents()?;
+            path.target()?
+        }
+        located => located?,
+    };
+    let shown = || path.as_path().to_path_buf();
+    match located.1.as_ref().map(Kind::of) {
+        None => Ok(located),
+        Some(_) if options.existing == Existing::Refuse => Err(Error::Exists { path: shown() }),
+        Some(Kind::File) => Ok(located),
+        Some(Kind::Directory) => Err(Error::IsDirectory { path: shown() }),
+        Some(kind) => Err(Error::NotRegular { path: shown(), kind }),
+    }
+}
+
+fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
+    let mut owner = Owner::Kept;
+    let new = fstat(file)?;
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
+        let group = Some(Gid::from_raw(old.st_gid));
+        match fchown(file, Some(Uid::from_raw(old.st_uid)), group) {
+            Ok(()) => {}
+            Err(Errno::PERM) => {
+                owner = Owner::Changed;
+                // The group alone is often ours to give.
+                let _ = fchown(file, None, group);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mode = match owner {
+        Owner::Kept => permissions(old),
+        Owner::Changed => permissions(old).difference(SET_ID_BITS),
+    };
+    // Last, since a change of owner clears some of the bits.
+    fchmod(file, mode)?;
+    Ok(owner)
+}

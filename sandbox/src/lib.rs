@@ -1,0 +1,13 @@
+//! Persistent shells, files and kernels for agents.
+//!
+//! - [`shell`]: real interactive shells on a private tmux server, with exact results and lossless
+//!   output.
+//! - [`files`]: the files of a workspace, confined by the kernel.
+//! - [`isolation`]: what a command may touch, and how much it may use.
+
+pub mod error;
+pub mod files;
+pub mod isolation;
+pub mod shell;
+
+pub use error::{Error, Result};

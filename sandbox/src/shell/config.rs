@@ -1,0 +1,90 @@
+//! What the caller decides about the shells and about each session.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::ledger::{SessionId, Size};
+
+/// Settings of all shells under one state directory.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The state directory; one owner at a time. Its path must be short enough for a socket.
+    pub root: PathBuf,
+    /// The `sandbox` program, which tmux starts as recorder.
+    pub program: PathBuf,
+    /// The tmux program.
+    pub tmux: PathBuf,
+    /// The shell: a bash of version 5 or later.
+    pub bash: PathBuf,
+    /// How long sessions live on after their owner has gone, before they end by themselves.
+    pub lease: Duration,
+    /// Bytes of output that the log of a session may hold. What comes later is counted, not kept.
+    pub log_quota: u64,
+    /// How long a shell may take to its first prompt, start-up files included.
+    pub start_limit: Duration,
+    /// How long the programs of a closing session get to end after the hang-up signal, before they
+    /// are killed.
+    pub grace: Duration,
+}
+
+impl Config {
+    /// The usual settings for this state directory and this `sandbox` program.
+    pub fn new(root: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            program: program.into(),
+            tmux: "tmux".into(),
+            bash: "bash".into(),
+            lease: Duration::from_secs(3600),
+            log_quota: 4 << 30,
+            start_limit: Duration::from_secs(60),
+            grace: Duration::from_secs(1),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.root.join("tmux")
+    }
+
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
+    pub(crate) fn init_file(&self) -> PathBuf {
+        self.root.join("init.bash")
+    }
+}
+
+/// What a new session should be like.
+#[derive(Debug, Clone)]
+pub struct SessionSpec {
+    /// Its name.
+    pub id: SessionId,
+    /// Its working directory, which must exist.
+    pub cwd: PathBuf,
+    /// Variables to add to, or replace in, the environment that the shells inherit from the owner.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The size of its terminal.
+    pub size: Size,
+}
+
+impl SessionSpec {
+    /// A session with a fresh name in this directory.
+    pub fn in_directory(cwd: impl AsRef<Path>) -> Self {
+        Self { cwd: cwd.as_ref().to_owned(), ..Self::default() }
+    }
+}
+
+impl Default for SessionSpec {
+    fn default() -> Self {
+        Self {
+            id: SessionId::fresh(),
+            cwd: "/".into(),
+            environment: Vec::new(),
+            size: Size::default(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The unhappy half of a session's task: shells and recorders that die, and the end of it all.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use rustix::process::Signal;
+use tokio::time::{self, Instant};
+
+use super::{
+    launch::{Launched, Place},
+    marker::Seq,
+    process,
+    state::{CommandResult, Ended, Phase},
+    task::{Current, DEATH_LIMIT, Running, Task, Then, Unreported},
+};
+use crate::{Error, Result};
+
+/// Shells that may die in a row before their first prompt.
+const FAILED_STARTS: u32 = 3;
+
+impl Task {
+    /// The shell has ended: starts another in the same directory, and keeps what it was doing for
+    /// the report that follows.
+    pub(super) async fn replace_shell(&mut self) -> Then {
+        let Ok(exit_code) = self.exit_code().await else {
+            self.close(Ended::ServerGone).await;
+            return Then::Stop;
+        };
+        self.catch_up();
+        let before = match std::mem::replace(&mut self.current, Current::Idle) {
+            Current::Running(running) => Some(Unreported { running, exit_code }),
+            Current::Starting { before, .. } => {
+                self.failed_starts += 1;
+                before
+            }
+            Current::Idle => None,
+        };
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let deadline = Instant::now() + self.launcher.config.start_limit;
+        self.current = Current::Starting { seq, deadline, before };
+        if self.failed_starts >= FAILED_STARTS || self.start_shell(seq).await.is_err() {
+            self.close(Ended::ShellExited).await;
+            return Then::Stop;
+        }
+        Then::GoOn
+    }
+
+    /// Asks tmux how the shell has ended.
+    async fn exit_code(&mut self) -> Result<i32> {
+        let deadline = Instant::now() + DEATH_LIMIT;
+        let question = format!(
+            "display-message -p -t {} '#{{pane_dead}} #{{pane_dead_status}} #{{pane_dead_signal}}'",
+            self.entry.pane
+        );
+        // tmux has no word for a death outside the client's own session, so we ask, soon and then
+        // less and less often; it is a matter of milliseconds. A pane counts as dead only when
+        // tmux has passed on everything that was printed in it; its status may come a little later.
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let answer = self.launcher.tmux.ask(&question).await?;
+            let mut words = answer.split(' ').map(|word| word.parse::<i32>().ok());
+            let mut next = || words.next().flatten();
+            let (dead, status, signal) = (next(), next(), next());
+            let code = signal.map(|signal| 128 + signal).or(status);
+            if let (Some(1), Some(code)) = (dead, code) {
+                return Ok(code);
+            }
+            if dead == Some(1) {
+                // tmux 3.3 sometimes misses the signal that a child has ended, and the shell stays a
+                // zombie; the signal is harmless and makes it look again.
+                self.entry.server.send(Signal::CHILD);
+            }
+            if Instant::now() > deadline {
+                return Ok(-1);
+            }
+            time::sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
+    async fn start_shell(&mut self, seq: Seq) -> Result<()> {
+        let mut cwd = self.status.borrow().cwd.clone();
+        while !cwd.is_dir() && cwd.pop() {}
+        self.launcher.rewrite_start(&cwd)?;
+        let pane = self.entry.pane.clone();
+        let place = Place::Again { pane: &pane, recorder: self.recorder };
+        let Launched { leader, pipe, .. } = self.launcher.launch(place, seq).await?;
+        self.entry.leader = leader;
+        self.pipe = pipe;
+        self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))?;
+        self.status.send_modify(|status| {
+            status.phase = Phase::Starting;
+            status.shell = leader;
+            status.restarts += 1;
+        });
+        Ok(())
+    }
+
+    /// Somebody has killed the recorder. What was printed meanwhile is lost; the rest is not.
+    pub(super) async fn replace_recorder(&mut self) -> Then {
+        self.recorder = None;
+        self.catch_up();
+        let pane = self.entry.pane.clone();
+        if !self.stream_closed && self.entry.leader.is_alive() && self.recorder.is_none() {
+            let _ = self.launcher.tmux.ask(&self.launcher.pipe_command(&pane)).await;
+        }
+        Then::GoOn
+    }
+
+    /// Ends every process of the session and removes its files.
+    pub(super) async fn close(&mut self, ended: Ended) {
+        let mark = self.entry.mark.clone();
+        let mut members = process::members(self.entry.leader, &mark);
+        let target = self.launcher.target();
+        let _ = self.launcher.tmux.ask(&format!("kill-session -t {target}")).await;
+        let mut limit = self.launcher.config.grace;
+        // New processes may appear while old ones are being ended, so we look again.
+        for _ in 0..5 {
+            for process in process::all_ended(&members, limit).await {
+                process.send(Signal::KILL);
+            }
+            process::all_ended(&members, DEATH_LIMIT).await;
+            members = process::members(self.entry.leader, &mark);
+            if members.is_empty() {
+                break;
+            }
+            limit = Duration::ZERO;
+        }
+        if let Some(recorder) = self.recorder
+            && time::timeout(DEATH_LIMIT, recorder.ended()).await.is_err()
+        {
+            recorder.send(Signal::KILL);
+        }
+        self.catch_up();
+        let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
+        match std::mem::replace(&mut self.current, Current::Idle) {
+            Current::Running(running) => self.report_without_shell(running, -1, ended, end),
+            Current::Starting { before: Some(Unreported { running, exit_code }), .. } => {
+                self.report_without_shell(running, exit_code, ended, end);
+            }
+            Current::Starting { .. } | Current::Idle => {}
+        }
+        let _ = self.launcher.dir.remove();
+        self.status.send_modify(|status| status.phase = Phase::Closed);
+    }
+
+    /// Reports a command with what is known without the shell's word.
+    pub(super) fn report_without_shell(
+        &self,
+        running: Running,
+        exit_code: i32,
+        ended: Ended,
+        end: u64,
+    ) {
+        let started = running.status.borrow().started;
+        let result = CommandResult {
+            seq: running.seq,
+            exit_code,
+            ended,
+            cwd: self.status.borrow().cwd.clone(),
+            duration: started.and_then(|started| started.at.elapsed().ok()).unwrap_or_default(),
+            background_pid: None,
+            python: None,
+            user: String::new(),
+            host: String::new(),
+            output: started.map_or(end, |started| started.offset)..end,
+            lost: running.lost,
+        };
+        running.status.send_modify(|status| status.result = Some(Arc::new(result)));
+    }
+}

@@ -1,0 +1,295 @@
+//! A command that was given to a shell: wait for it, as long as you like.
+
+use std::{
+    ops::Range,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
+
+use super::{
+    input::{self, InputHint},
+    log::Subscription,
+    marker::Seq,
+    messages::Control,
+    session::Session,
+    state::{CommandResult, JobStatus},
+};
+use crate::{Error, Result};
+
+/// A command must be quiet for so long before we look whether it waits for input.
+const QUIET_BEFORE_LOOK: Duration = Duration::from_millis(200);
+
+/// The task's side of a job, as it hands it out.
+#[derive(Debug, Clone)]
+pub(crate) struct JobWatch {
+    pub(crate) seq: Seq,
+    pub(crate) status: watch::Receiver<JobStatus>,
+}
+
+/// A running or finished command. Dropping the handle changes nothing.
+#[derive(Debug, Clone)]
+pub struct Job {
+    session: Session,
+    watch: JobWatch,
+}
+
+/// How long to wait for a command. Whatever ends the wait, the command goes on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wait {
+    /// End the wait when nothing new was printed for so long.
+    pub quiet: Option<Duration>,
+    /// End the wait after so long in any case.
+    pub limit: Option<Duration>,
+    /// What to do when the command seems to wait for input.
+    pub on_input: OnInput,
+}
+
+/// What a wait does when the command seems to wait for input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnInput {
+    /// Goes on waiting.
+    #[default]
+    Wait,
+    /// Returns to the caller at once.
+    Return,
+}
+
+/// What a wait came to.
+#[derive(Debug, Clone)]
+pub enum Progress {
+    /// The command has ended.
+    Finished(Arc<CommandResult>),
+    /// It has not.
+    Running(StillRunning),
+}
+
+/// A command that has outlived a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StillRunning {
+    /// Why the wait ended.
+    pub why: Why,
+    /// Where in the session's log its output lies so far.
+    pub output: Range<u64>,
+    /// Whether it seems to wait for input.
+    pub input: InputHint,
+}
+
+/// Why a wait ended before the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// No new output for the time given.
+    Quiet,
+    /// The time is over.
+    Limit,
+    /// It seems to wait for input.
+    Input,
+}
+
+impl Wait {
+    /// Until the command ends.
+    pub fn forever() -> Self {
+        Self::default()
+    }
+
+    /// At most so long.
+    pub fn at_most(limit: Duration) -> Self {
+        Self { limit: Some(limit), ..Self::default() }
+    }
+
+    /// Until nothing new was printed for so long.
+    pub fn until_quiet(quiet: Duration) -> Self {
+        Self { quiet: Some(quiet), ..Self::default() }
+    }
+
+    /// Until it asks for input, at most so long.
+    pub fn until_input(limit: Duration) -> Self {
+        Self { limit: Some(limit), on_input: OnInput::Return, ..Self::default() }
+    }
+}
+
+impl Job {
+    pub(crate) fn new(session: Session, watch: JobWatch) -> Self {
+        Self { session, watch }
+    }
+
+    /// The number of the command in its session.
+    pub fn seq(&self) -> Seq {
+        self.watch.seq
+    }
+
+    /// The session that runs it.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The result, if the command has ended.
+    pub fn result(&self) -> Option<Arc<CommandResult>> {
+        self.watch.status.borrow().result.clone()
+    }
+
+    /// Where in the session's log the output lies, as far as it has been recorded.
+    pub fn output(&self) -> Result<Range<u64>> {
+        let status = self.watch.status.borrow();
+        if let Some(result) = &status.result {
+            return Ok(result.output.clone());
+        }
+        let end = self.session.log().len()?;
+        Ok(status.started.map_or(end, |started| started.offset)..end)
+    }
+
+    /// Returns when the shell has begun to evaluate the command, or it has ended.
+    pub async fn started(&self) -> Result<()> {
+        let mut status = self.watch.status.clone();
+        let past_start = |status: &JobStatus| status.started.is_some() || status.result.is_some();
+        match status.wait_for(past_start).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::SessionClosed(self.session.id().clone())),
+        }
+    }
+
+    /// Follows the output of this command from its first byte, and no further than its last.
+    pub fn follow(&self) -> Result<Output> {
+        let subscription = self.session.log().subscribe(self.output()?.start)?;
+        Ok(Output { job: self.clone(), subscription })
+    }
+
+    /// Waits for the end of the command, within the limits given. Cancelling it is harmless.
+    pub async fn wait(&self, wait: Wait) -> Result<Progress> {
+        let progress = self.wait_within(wait).await;
+        // The log may have gone with the session; what counts is the result.
+        match self.result() {
+            Some(result) => Ok(Progress::Finished(result)),
+            None => progress,
+        }
+    }
+
+    async fn wait_within(&self, wait: Wait) -> Result<Progress> {
+        let mut status = self.watch.status.clone();
+        let deadline = wait.limit.map(|limit| Instant::now() + limit);
+        let mut quiet = Quiet::start(self)?;
+        let watch = self.session.log().watch()?;
+        let mut looked = false;
+        loop {
+            if let Some(result) = &status.borrow_and_update().result {
+                return Ok(Progress::Finished(Arc::clone(result)));
+            }
+            let grown = watch.grown();
+            if quiet.has_new_output(self)? {
+                looked = false;
+            }
+            let quiet_end = wait.quiet.map(|limit| quiet.since + limit);
+            let look_at = (!looked).then(|| quiet.since + QUIET_BEFORE_LOOK);
+            let next = [deadline, quiet_end, look_at].into_iter().flatten().min();
+            tokio::select! {
+                changed = status.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return Err(Error::SessionClosed(self.session.id().clone())),
+                },
+                // Output matters only after a look, as the reason for another: a flood of it wakes
+                // us a few times in a second and no more.
+                () = grown, if looked => continue,
+                () = sleep_until(next) => {}
+            }
+            if quiet.has_new_output(self)? {
+                looked = false;
+            }
+            let now = Instant::now();
+            let reached = |instant: Option<Instant>| instant.is_some_and(|instant| instant <= now);
+            if !looked && quiet.since + QUIET_BEFORE_LOOK <= now {
+                looked = true;
+                let hint = self.look().await;
+                if hint != InputHint::None && wait.on_input == OnInput::Return {
+                    return self.still_running(Why::Input, hint);
+                }
+            }
+            if reached(wait.quiet.map(|limit| quiet.since + limit)) {
+                return self.still_running(Why::Quiet, self.look().await);
+            }
+            if reached(deadline) {
+                return self.still_running(Why::Limit, self.look().await);
+            }
+        }
+    }
+
+    async fn look(&self) -> InputHint {
+        let shell = self.session.status().shell;
+        if input::shell_edits_line(shell) {
+            self.session.tell(Control::LooksIdle).await;
+        }
+        input::look(shell)
+    }
+
+    fn still_running(&self, why: Why, input: InputHint) -> Result<Progress> {
+        Ok(Progress::Running(StillRunning { why, output: self.output()?, input }))
+    }
+}
+
+/// The output of one command, as it comes.
+#[derive(Debug)]
+pub struct Output {
+    job: Job,
+    subscription: Subscription,
+}
+
+impl Output {
+    /// The next bytes; 0 when the command has ended and all was read. Cancelling loses nothing.
+    pub async fn next(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let mut status = self.job.watch.status.clone();
+        loop {
+            let recorded = self.job.session.log().len()?;
+            // The end marker is in the index before any later byte is in the log: whatever the task
+            // knows after this is enough to judge the bytes up to `recorded`.
+            self.job.session.catch_up().await;
+            let result = status.borrow_and_update().result.clone();
+            let end = result.as_ref().map_or(recorded, |result| result.output.end);
+            let left = end.saturating_sub(self.subscription.offset());
+            let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if wanted > 0 {
+                return self.subscription.next(&mut buffer[..wanted]).await;
+            }
+            if result.is_some() {
+                return Ok(0);
+            }
+            tokio::select! {
+                grown = self.subscription.grown() => grown?,
+                _ = status.changed() => {}
+            }
+        }
+    }
+}
+
+/// Since when the log has not grown, at least since the wait began.
+struct Quiet {
+    since: Instant,
+    length: u64,
+}
+
+impl Quiet {
+    fn start(job: &Job) -> Result<Self> {
+        Ok(Self { since: Instant::now(), length: job.session.log().len()? })
+    }
+
+    fn has_new_output(&mut self, job: &Job) -> Result<bool> {
+        let (length, modified) = job.session.log().growth()?;
+        if length == self.length {
+            return Ok(false);
+        }
+        self.length = length;
+        let age = SystemTime::now().duration_since(modified).unwrap_or_default();
+        let written = Instant::now().checked_sub(age).unwrap_or(self.since);
+        self.since = written.max(self.since);
+        Ok(true)
+    }
+}
+
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,220 @@
+//! Starts a shell in a pane, with its recorder.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
+    path::Path,
+};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+
+use super::{
+    config::Config,
+    ledger::{SessionDir, SessionId, Size, overwrite_private},
+    marker::{Expected, Kind, Nonce, Seq},
+    process::{MARK_VARIABLE, ProcessId},
+    tmux::{Tmux, protect_format, quote, quote_for_shell},
+};
+use crate::{Error, Result};
+
+/// The descriptor on which the shell gets its secrets; `init.bash` uses the same number.
+const SECRET_FD: u32 = 62;
+
+/// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
+/// process ends, although the kernel may not have handed over the last output yet; that would be
+/// lost. The traps keep a Ctrl-C for the shell from ending the waiting; they do not reach the shell.
+const LEADER: &str = r#"trap : INT QUIT TSTP; "$@"; code=$?; sleep 0.05; exit $code"#;
+
+/// A shell that has been started; it is not at its prompt yet.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) pane: String,
+    pub(crate) leader: ProcessId,
+    pub(crate) pipe: SecretPipe,
+}
+
+/// Where the shell is to appear.
+pub(crate) enum Place<'a> {
+    NewSession {
+        size: Size,
+    },
+    /// In a pane whose shell has died. Its recorder goes on, if there is one.
+    Again {
+        pane: &'a str,
+        recorder: Option<ProcessId>,
+    },
+}
+
+/// Everything that all shells of a session have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Launcher {
+    pub(crate) config: Config,
+    pub(crate) tmux: Tmux,
+    pub(crate) id: SessionId,
+    pub(crate) mark: String,
+    pub(crate) dir: SessionDir,
+}
+
+/// Our end of the pipe through which the shell gets its secrets.
+#[derive(Debug)]
+pub(crate) struct SecretPipe(File);
+
+impl Launcher {
+    /// The tmux session's name; ours have a prefix that the keeper has not.
+    pub(crate) fn target(&self) -> String {
+        format!("=s-{}:", self.id)
+    }
+
+    /// Writes down what the shell is to know at its start: directory and environment.
+    pub(crate) fn write_start(
+        &self,
+        cwd: &Path,
+        environment: &[(OsString, OsString)],
+    ) -> Result<()> {
+        let mut start = cwd.as_os_str().as_bytes().to_vec();
+        start.push(0);
+        for (name, value) in environment {
+            start.extend_from_slice(name.as_bytes());
+            start.push(b'=');
+            start.extend_from_slice(value.as_bytes());
+            start.push(0);
+        }
+        overwrite_private(&self.dir.start(), &start).map_err(Error::io("writing the start file"))
+    }
+
+    /// The same for another shell of the session: the environment stays.
+    pub(crate) fn rewrite_start(&self, cwd: &Path) -> Result<()> {
+        let old = fs::read(self.dir.start()).map_err(Error::io("reading the start file"))?;
+        let environment = old.splitn(2, |&byte| byte == 0).nth(1).unwrap_or_default();
+        let mut start = cwd.as_os_str().as_bytes().to_vec();
+        start.push(0);
+        start.extend_from_slice(environment);
+        overwrite_private(&self.dir.start(), &start).map_err(Error::io("writing the start file"))
+    }
+
+    pub(crate) async fn launch(&self, place: Place<'_>, seq: Seq) -> Result<Launched> {
+        let mut pipe = SecretPipe::create(&self.dir.pipe())
+            .map_err(Error::io("making the shell's secret pipe"))?;
+        pipe.announce(&self.dir, seq, Kind::StartUp)?;
+
+        let shell = self.shell_arguments();
+        let (start, target, fix_size) = match &place {
+            Place::NewSession { size: Size { columns, rows } } => {
+                let target = self.target();
+                // A window that was resized by command keeps its size, whoever attaches. (As a
+                // global option, tmux 3.3 dies of `window-size manual`.)
+                let fix_size = format!("resize-window -t {target} -x {columns} -y {rows}");
+                let start =
+                    format!("new-session -d -s s-{} -x {columns} -y {rows} {shell}", self.id);
+                (start, target, Some(fix_size))
+            }
+            Place::Again { pane, .. } => {
+                (format!("respawn-pane -k -t {pane} {shell}"), (*pane).to_owned(), None)
+            }
+        };
+        let is_recorded = match place {
+            Place::Again { recorder, .. } => recorder.is_some_and(|recorder| recorder.is_alive()),
+            Place::NewSession { .. } => false,
+        };
+        let record = (!is_recorded).then(|| self.pipe_command(&target));
+        let ask = format!("display-message -p -t {target} '#{{pane_id}} #{{pane_pid}}'");
+        let mut commands = vec![start.as_str()];
+        commands.extend(record.as_deref());
+        commands.extend(fix_size.as_deref());
+        commands.push(&ask);
+        let answers = self.tmux.ask_all(&commands).await?;
+        let answer = answers.last().map(String::as_str).unwrap_or_default();
+        let (pane, pid) = answer.split_once(' ').unwrap_or_default();
+        let leader =
+            pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
+                session: self.id.clone(),
+                reason: format!("{} ended at once", self.config.bash.display()),
+            })?;
+        Ok(Launched { pane: pane.to_owned(), leader, pipe })
+    }
+
+    /// The tmux command that starts the recorder of a pane.
+    pub(crate) fn pipe_command(&self, target: &str) -> String {
+        let program = self.config.program.to_string_lossy();
+        let directory = self.dir.path().to_string_lossy();
+        let command = format!(
+            "exec {} record --quota {} {}",
+            quote_for_shell(&program),
+            self.config.log_quota,
+            quote_for_shell(&directory)
+        );
+        format!("pipe-pane -O -t {target} {}", quote(&protect_format(&command)))
+    }
+
+    fn shell_arguments(&self) -> String {
+        let directory = self.dir.path().to_string_lossy();
+        format!(
+            "-c {} -e {} -e {} /bin/sh -c {} sh {} --rcfile {} -i",
+            quote(&protect_format(&self.config.root.to_string_lossy())),
+            quote(&format!("SANDBOX_DIR={directory}")),
+            quote(&format!("{MARK_VARIABLE}={}", self.mark)),
+            quote(LEADER),
+            quote(&self.config.bash.to_string_lossy()),
+            quote(&self.config.init_file().to_string_lossy()),
+        )
+    }
+}
+
+impl SecretPipe {
+    fn create(path: &Path) -> io::Result<Self> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        Self::open(path)
+    }
+
+    /// Finds the pipe of a shell that runs already. While a command runs, bash keeps it under
+    /// another number than at its prompt, and its name is gone from the file system.
+    pub(crate) fn find(shell: ProcessId, path: &Path) -> io::Result<Self> {
+        let directory = format!("/proc/{}/fd", shell.pid);
+        let known = format!("{directory}/{SECRET_FD}");
+        let named = path.as_os_str().as_bytes();
+        let is_ours = |link: &Path| {
+            fs::read_link(link).is_ok_and(|target| {
+                let target = target.as_os_str().as_bytes();
+                target.strip_suffix(b" (deleted)").unwrap_or(target) == named
+            })
+        };
+        if is_ours(known.as_ref()) {
+            return Self::open(known.as_ref());
+        }
+        for entry in fs::read_dir(directory)? {
+            let link = entry?.path();
+            if is_ours(&link) {
+                return Self::open(&link);
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
+    }
+
+    /// A pipe that leads nowhere, for a session whose shell is dead.
+    pub(crate) fn none() -> io::Result<Self> {
+        Self::open("/dev/null".as_ref())
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
+        // Opened for reading too, or the opening would wait for the shell.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self)
+    }
+
+    /// Gives the shell the secrets for its next markers, and the recorder their digests.
+    pub(crate) fn announce(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
+        let (start, end) = (Nonce::fresh(), Nonce::fresh());
+        let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
+        overwrite_private(&dir.expected(), expected.print().as_bytes())
+            .map_err(Error::io("writing the digests"))?;
+        // Lines of a fixed length, as `init.bash` reads them.
+        let lines = format!("S {seq:<20} {}\nE {seq:<20} {}\n", start.as_str(), end.as_str());
+        self.0.write_all(lines.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+    }
+}

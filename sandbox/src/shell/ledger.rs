@@ -1,0 +1,211 @@
+//! What lies on disk about the sessions, so that they outlive their owner.
+//!
+//! ```text
+//! ROOT/owner.lock            held by the living owner; holds the lease in seconds
+//! ROOT/alive                 pipe that tells the keeper when the owner is gone
+//! ROOT/tmux                  the private socket
+//! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells
+//! ROOT/sessions/ID/
+//!     session.json           who we are: written when the session or its shell starts
+//!     start                  directory and environment for init.bash
+//!     pipe                   secrets' way into the shell; has a name only while the shell starts
+//!     pid                    the shell's process number, written by itself
+//!     command                text of the latest command
+//!     expected               digests of the nonces of the latest command
+//!     log, index             written by the recorder
+//! ```
+//! Everything is private to the user (directories 0700, files 0600). No secret is ever in a file.
+
+use std::{
+    fmt, fs, io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::process::ProcessId;
+use crate::Error;
+
+/// The name of a session: `[A-Za-z0-9_-]{1,64}`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// A name that nobody else has.
+    pub fn fresh() -> Self {
+        Self(format!("{:016x}", rand::random::<u64>()))
+    }
+
+    /// The name itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let fits = (1..=64).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::Invalid(format!(
+                "{text:?} is no session name; use 1 to 64 letters, digits, `_` or `-`"
+            )))
+        }
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0
+    }
+}
+
+/// The size of a session's terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Characters in a line.
+    pub columns: u16,
+    /// Lines on the screen.
+    pub rows: u16,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { columns: 160, rows: 48 }
+    }
+}
+
+/// The ledger's entry for a session, written whenever its shell starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) id: SessionId,
+    /// Value of the variable that marks every descendant of this session's shells.
+    pub(crate) mark: String,
+    /// The pane, as the tmux server in `server` numbers it.
+    pub(crate) pane: String,
+    pub(crate) server: ProcessId,
+    /// The process that tmux has started; the shell is its child (see `launch`).
+    pub(crate) leader: ProcessId,
+    pub(crate) size: Size,
+}
+
+/// The directory of one session and the names in it.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionDir(PathBuf);
+
+impl SessionDir {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.0.join("index")
+    }
+
+    pub(crate) fn expected(&self) -> PathBuf {
+        self.0.join("expected")
+    }
+
+    pub(crate) fn command(&self) -> PathBuf {
+        self.0.join("command")
+    }
+
+    pub(crate) fn start(&self) -> PathBuf {
+        self.0.join("start")
+    }
+
+    pub(crate) fn pipe(&self) -> PathBuf {
+        self.0.join("pipe")
+    }
+
+    /// The shell, by its own word.
+    pub(crate) fn shell(&self) -> Option<ProcessId> {
+        fs::read_to_string(self.0.join("pid")).ok()?.trim().parse().ok().and_then(ProcessId::of)
+    }
+
+    fn entry(&self) -> PathBuf {
+        self.0.join("session.json")
+    }
+
+    pub(crate) fn create(&self) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(&self.0)
+    }
+
+    pub(crate) fn save(&self, entry: &Entry) -> io::Result<()> {
+        write_private(&self.entry(), &serde_json::to_vec_pretty(entry)?)
+    }
+
+    pub(crate) fn load(&self) -> io::Result<Entry> {
+        Ok(serde_json::from_slice(&fs::read(self.entry())?)?)
+    }
+
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+}
+
+/// Replaces a file in one step, readable by its owner only.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    overwrite_private(&temporary, bytes)?;
+    fs::rename(temporary, path)
+}
+
+/// Writes a file in place, readable by its owner only; for files that have one reader, who looks
+/// only after we are done.
+pub(crate) fn overwrite_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use io::Write as _;
+    let mut options = fs::OpenOptions::new();
+    // Cut to length afterwards: ext4 writes a file out at once that was emptied first.
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_names_are_checked() {
+        for good in ["a", "A-1_b", &"x".repeat(64)] {
+            assert!(good.parse::<SessionId>().is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "a.b", "../x", "a:b", "ä", &"x".repeat(65)] {
+            assert!(bad.parse::<SessionId>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Reading a session's log: any range, head and tail, or live.
+
+use std::{
+    fs::{self, File},
+    io,
+    ops::Range,
+    os::unix::fs::FileExt as _,
+    path::PathBuf,
+    sync::Arc,
+    time::SystemTime,
+};
+
+use super::watch::{FileWatch, Watcher};
+use crate::{Error, Result};
+
+/// Most bytes that one read returns, whatever was asked for.
+pub const READ_LIMIT: u64 = 16 << 20;
+
+/// Everything that a session has printed, byte for byte. Offsets count from the session's birth.
+#[derive(Debug, Clone)]
+pub struct Log {
+    path: PathBuf,
+    watcher: Arc<Watcher>,
+}
+
+/// A part of the log that may leave out its middle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The first bytes, or all of them.
+    pub head: Vec<u8>,
+    /// The range that is not shown; empty if everything is.
+    pub omitted: Range<u64>,
+    /// The last bytes; empty if everything is in `head`.
+    pub tail: Vec<u8>,
+}
+
+/// Follows the log from an offset on. Nothing is queued: a subscriber that stops reading costs
+/// nothing and holds nobody back, and finds everything in the log when it goes on.
+#[derive(Debug)]
+pub struct Subscription {
+    file: File,
+    offset: u64,
+    watch: FileWatch,
+}
+
+impl Log {
+    pub(crate) fn new(path: PathBuf, watcher: Arc<Watcher>) -> Self {
+        Self { path, watcher }
+    }
+
+    /// Where it lies on disk.
+    pub fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// Bytes recorded so far.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.growth()?.0)
+    }
+
+    /// Whether nothing has been recorded yet.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Length and time of the latest growth.
+    pub(crate) fn growth(&self) -> Result<(u64, SystemTime)> {
+        let metadata = fs::metadata(&self.path).map_err(Error::io("looking at the log"))?;
+        let modified = metadata.modified().map_err(Error::io("looking at the log's time"))?;
+        Ok((metadata.len(), modified))
+    }
+
+    /// The bytes of a range, as far as they exist, at most [`READ_LIMIT`] of them.
+    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let length = range.end.saturating_sub(range.start).min(READ_LIMIT);
+        let length = length.min(self.len()?.saturating_sub(range.start));
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        let read = self.open()?.read_at_most(&mut bytes, range.start)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// The beginning and the end of a range, of so many bytes in total.
+    pub fn view(&self, range: Range<u64>, bytes: u64) -> Result<View> {
+        let length = range.end.saturating_sub(range.start);
+        if length <= bytes {
+            let head = self.read(range.clone())?;
+            return Ok(View { head, omitted: range.end..range.end, tail: Vec::new() });
+        }
+        let omitted = range.start + bytes / 2..range.end - bytes.div_ceil(2);
+        let head = self.read(range.start..omitted.start)?;
+        let tail = self.read(omitted.end..range.end)?;
+        Ok(View { head, omitted, tail })
+    }
+
+    /// Follows the log from this offset on.
+    pub fn subscribe(&self, offset: u64) -> Result<Subscription> {
+        Ok(Subscription { file: self.open()?, offset, watch: self.watch()? })
+    }
+
+    pub(crate) fn watch(&self) -> Result<FileWatch> {
+        self.watcher.watch(&self.path).map_err(Error::io("watching the log"))
+    }
+
+    fn open(&self) -> Result<File> {
+        File::open(&self.path).map_err(Error::io("opening the log"))
+    }
+}
+
+impl View {
+    /// Head and tail with a note between them that says what is missing and where it is.
+    pub fn with_note(&self) -> Vec<u8> {
+        let mut text = self.head.clone();
+        if !self.omitted.is_empty() {
+            let Range { start, end } = self.omitted;
+            let note = format!(
+                "\n[{} bytes left out: offsets {start} to {end} of the log]\n",
+                end - start
+            );
+            text.extend_from_slice(note.as_bytes());
+            text.extend_from_slice(&self.tail);
+        }
+        text
+    }
+}
+
+impl Subscription {
+    /// The offset of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next bytes, at least one and at most `buffer.len()`, as soon as there are any. It never
+    /// ends by itself: whoever knows that nothing more will come drops it. Cancelling loses nothing.
+    pub async fn next(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        self.grown().await?;
+        let read = self.file.read_at_most(buffer, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+
+    /// Returns as soon as there is a byte to read.
+    pub(crate) async fn grown(&self) -> Result<()> {
+        loop {
+            let grown = self.watch.grown();
+            let length = self.file.metadata().map_err(Error::io("looking at the log"))?.len();
+            if length > self.offset {
+                return Ok(());
+            }
+            grown.await;
+        }
+    }
+}
+
+/// `read_at` that fills the buffer as far as the file goes.
+trait ReadAtMost {
+    fn read_at_most(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+}
+
+impl ReadAtMost for File {
+    fn read_at_most(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("reading the log")(error)),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_view_keeps_both_ends_and_names_the_rest() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        fs::write(&path, b"0123456789").unwrap();
+        let log = Log::new(path, Arc::new(Watcher::start().unwrap()));
+        let view = log.view(1..9, 5).unwrap();
+        assert_eq!((view.head.as_slice(), view.tail.as_slice()), (&b"12"[..], &b"678"[..]));
+        assert_eq!(view.omitted, 3..6);
+        let note = String::from_utf8(view.with_note()).unwrap();
+        assert_eq!(note, "12\n[3 bytes left out: offsets 3 to 6 of the log]\n678");
+        assert_eq!(log.view(0..10, 10).unwrap().with_note(), b"0123456789");
+        assert_eq!(log.read(8..100).unwrap(), b"89");
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_sees_growth_without_polling() {
+        use std::io::Write as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut file = File::create(&path).unwrap();
+        let log = Log::new(path, Arc::new(Watcher::start().unwrap()));
+        let mut subscription = log.subscribe(0).unwrap();
+        let mut buffer = [0; 4];
+        let reading = tokio::spawn(async move {
+            let first = subscription.next(&mut buffer).await.unwrap();
+            let first = buffer[..first].to_vec();
+            let second = subscription.next(&mut buffer).await.unwrap();
+            [first, buffer[..second].to_vec()].concat()
+        });
+        tokio::task::yield_now().await;
+        file.write_all(b"abcdef").unwrap();
+        let read = tokio::time::timeout(std::time::Duration::from_secs(5), reading).await;
+        assert_eq!(read.expect("growth is noticed").unwrap(), b"abcdef");
+    }
+}

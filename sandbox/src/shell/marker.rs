@@ -1,0 +1,245 @@
+//! The words that the shell says to us inside its own output stream.
+//!
+//! A marker is an OSC sequence, `ESC ] 7717 ; kind ; seq ; nonce ; … BEL`: invisible on every
+//! terminal, and exactly ordered with the output around it. `S` says that a command is about to
+//! start, `E` that it has ended, with its exit code and the state of the shell.
+//!
+//! Anybody can print such a sequence, so a candidate counts only if the digest of its nonce is the
+//! one that the owner wrote down for that kind and command ([`Expected`]). Digests, not nonces, lie
+//! on disk: whoever reads them can recognise the marker but not print it.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// How every marker begins.
+pub(crate) const INTRODUCER: &[u8] = b"\x1b]7717;";
+/// How every marker ends.
+pub(crate) const TERMINATOR: u8 = 0x07;
+
+/// The number of a command within its session; start-ups of the shell are numbered along.
+pub type Seq = u64;
+
+/// A secret for one marker: 128 random bits in hexadecimal.
+pub(crate) struct Nonce(String);
+
+impl Nonce {
+    pub(crate) fn fresh() -> Self {
+        Self(format!("{:032x}", rand::random::<u128>()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn digest(&self) -> String {
+        digest(self.0.as_bytes())
+    }
+}
+
+/// What the shell tells about itself when a command has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct EndReport {
+    pub(crate) exit_code: i32,
+    pub(crate) background_pid: Option<u32>,
+    pub(crate) user: String,
+    pub(crate) host: String,
+    /// Bytes, because a directory's name need not be UTF-8.
+    pub(crate) cwd: Vec<u8>,
+    pub(crate) python: Option<Vec<u8>>,
+}
+
+/// A well-formed marker; whether it is genuine is for [`Expected`] to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Start { seq: Seq },
+    End { seq: Seq, report: EndReport },
+}
+
+impl Marker {
+    /// Parses the bytes between introducer and terminator; `None` if they are not a marker.
+    /// The nonce is returned beside it.
+    pub(crate) fn parse(payload: &[u8]) -> Option<(Self, &[u8])> {
+        let mut fields = payload.split(|&byte| byte == b';');
+        let kind = fields.next()?;
+        let seq = number(fields.next()?)?;
+        let nonce = fields.next()?;
+        let marker = match kind {
+            b"S" => Self::Start { seq },
+            b"E" => Self::End { seq, report: EndReport::parse(&mut fields)? },
+            _ => return None,
+        };
+        fields.next().is_none().then_some((marker, nonce))
+    }
+
+    /// The payload as the event index keeps it: with an empty nonce, since that is spent.
+    pub(crate) fn print(&self) -> Vec<u8> {
+        match self {
+            Self::Start { seq } => format!("S;{seq};").into_bytes(),
+            Self::End { seq, report } => {
+                let pid = report.background_pid.map(|pid| pid.to_string()).unwrap_or_default();
+                let mut out = format!("E;{seq};;{};{pid};", report.exit_code).into_bytes();
+                let python = report.python.as_deref().unwrap_or_default();
+                for field in [report.user.as_bytes(), report.host.as_bytes(), &report.cwd, python] {
+                    encode(field, &mut out);
+                    out.push(b';');
+                }
+                out.pop();
+                out
+            }
+        }
+    }
+
+    pub(crate) fn seq(&self) -> Seq {
+        match self {
+            Self::Start { seq } | Self::End { seq, .. } => *seq,
+        }
+    }
+}
+
+impl EndReport {
+    fn parse<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+        let exit_code = number(fields.next()?)?;
+        let background_pid = number(fields.next()?);
+        let user = String::from_utf8_lossy(&decode(fields.next()?)).into_owned();
+        let host = String::from_utf8_lossy(&decode(fields.next()?)).into_owned();
+        let cwd = decode(fields.next()?);
+        let python = Some(decode(fields.next()?)).filter(|path| !path.is_empty());
+        Some(Self { exit_code, background_pid, user, host, cwd, python })
+    }
+}
+
+/// What the shell is doing between a start marker and an end marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It reads its start-up files.
+    StartUp,
+    /// It evaluates a command.
+    Command,
+}
+
+/// The digests of the nonces that the next markers must carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub(crate) seq: Seq,
+    pub(crate) kind: Kind,
+    pub(crate) start: String,
+    pub(crate) end: String,
+}
+
+impl Expected {
+    pub(crate) fn print(&self) -> String {
+        let kind = match self.kind {
+            Kind::StartUp => "start-up",
+            Kind::Command => "command",
+        };
+        format!("{} {kind} {} {}\n", self.seq, self.start, self.end)
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        // A line that is still being written has no end yet and must not count.
+        let mut words = text.strip_suffix('\n')?.split(' ');
+        let seq = words.next()?.parse().ok()?;
+        let kind = match words.next()? {
+            "start-up" => Kind::StartUp,
+            "command" => Kind::Command,
+            _ => return None,
+        };
+        Some(Self { seq, kind, start: words.next()?.to_owned(), end: words.next()?.to_owned() })
+    }
+
+    /// Whether a marker with this nonce is the shell's own.
+    pub(crate) fn confirms(&self, marker: &Marker, nonce: &[u8]) -> bool {
+        let wanted = match marker {
+            Marker::Start { .. } => &self.start,
+            Marker::End { .. } => &self.end,
+        };
+        marker.seq() == self.seq && *wanted == digest(nonce)
+    }
+}
+
+fn digest(nonce: &[u8]) -> String {
+    Sha256::digest(nonce).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+/// Percent-encodes what would disturb a line of the index or the fields of a marker.
+fn encode(field: &[u8], out: &mut Vec<u8>) {
+    for &byte in field {
+        if byte.is_ascii_control() || matches!(byte, b';' | b'%') {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+fn decode(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, after)) = rest.split_first() {
+        let escaped = (byte == b'%')
+            .then(|| after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()))
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match escaped {
+            Some(value) => {
+                out.push(value);
+                rest = &after[2..];
+            }
+            None => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_marker_survives_printing_with_an_odd_directory() {
+        let report = EndReport {
+            exit_code: 130,
+            background_pid: Some(77),
+            user: "me".into(),
+            host: "here".into(),
+            cwd: b"/a;b\n%41\xff\"\\ c".to_vec(),
+            python: None,
+        };
+        let marker = Marker::End { seq: 9, report };
+        let printed = marker.print();
+        assert!(!printed.iter().any(u8::is_ascii_control));
+        assert_eq!(Marker::parse(&printed), Some((marker, &b""[..])));
+    }
+
+    #[test]
+    fn only_the_expected_nonce_of_the_expected_kind_counts() {
+        let (start, end) = (Nonce::fresh(), Nonce::fresh());
+        let expected =
+            Expected { seq: 4, kind: Kind::Command, start: start.digest(), end: end.digest() };
+        let expected = Expected::parse(&expected.print()).expect("what we print we can parse");
+        let marker = Marker::Start { seq: 4 };
+        assert!(expected.confirms(&marker, start.as_str().as_bytes()));
+        assert!(!expected.confirms(&marker, end.as_str().as_bytes()));
+        assert!(!expected.confirms(&marker, start.digest().as_bytes()));
+        assert!(!expected.confirms(&Marker::Start { seq: 3 }, start.as_str().as_bytes()));
+        assert_eq!(Expected::parse(expected.print().trim_end()), None, "half-written line");
+    }
+
+    #[test]
+    fn other_sequences_are_not_markers() {
+        for payload in ["", "S", "S;1", "S;x;n", "S;1;n;more", "E;1;n", "E;1;n;0;;u;h;/", "Q;1;n"] {
+            assert_eq!(Marker::parse(payload.as_bytes()), None, "{payload}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Facts about processes, read from `/proc`, and waiting for their end without polling.
+//!
+//! A process is named by its number *and* its start time, because numbers are used again: nothing
+//! is ever signalled whose start time differs from what was written down.
+
+use std::{fs, io, os::fd::OwnedFd, path::PathBuf, time::Duration};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+use tokio::{io::unix::AsyncFd, time};
+
+use super::readiness::readable;
+
+/// The variable that marks every process that comes from a session's shell.
+pub(crate) const MARK_VARIABLE: &str = "SANDBOX_SESSION";
+
+/// A process, safe against reuse of its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The process number.
+    pub pid: u32,
+    /// When it started, in clock ticks since the machine did.
+    pub start_time: u64,
+}
+
+/// The parts of `/proc/PID/stat` that we use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) state: u8,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    pub(crate) terminal: i32,
+    /// The group in the foreground of its terminal.
+    pub(crate) foreground: i32,
+    pub(crate) start_time: u64,
+}
+
+impl Stat {
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        // The name in parentheses may contain anything, so the fields start after the last one.
+        let rest = &text[memchr::memrchr(b')', text)? + 2..];
+        let fields: Vec<&str> = std::str::from_utf8(rest).ok()?.split_ascii_whitespace().collect();
+        let signed = |index: usize| fields.get(index)?.parse::<i32>().ok();
+        Some(Self {
+            state: *fields.first()?.as_bytes().first()?,
+            group: signed(2)?,
+            session: signed(3)?,
+            terminal: signed(4)?,
+            foreground: signed(5)?,
+            start_time: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    fn is_gone(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+}
+
+impl ProcessId {
+    /// The process that has this number now.
+    pub fn of(pid: u32) -> Option<Self> {
+        Stat::of(pid).map(|stat| Self { pid, start_time: stat.start_time })
+    }
+
+    /// Whether it is there; a zombie is not.
+    pub fn is_alive(&self) -> bool {
+        self.stat().is_some_and(|stat| !stat.is_gone())
+    }
+
+    pub(crate) fn stat(&self) -> Option<Stat> {
+        Stat::of(self.pid).filter(|stat| stat.start_time == self.start_time)
+    }
+
+    /// A descriptor that becomes readable when the process ends; `None` if it is gone already.
+    pub(crate) fn open(&self) -> io::Result<Option<AsyncFd<OwnedFd>>> {
+        let Some(pid) = raw(self.pid) else { return Ok(None) };
+        let fd = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
+            Ok(fd) => fd,
+            Err(rustix::io::Errno::SRCH) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // The number may have been used again before we opened it; afterwards it cannot be.
+        if self.stat().is_none() {
+            return Ok(None);
+        }
+        readable(fd).map(Some)
+    }
+
+    /// Sends a signal to exactly this process; harmless if it has ended.
+    pub(crate) fn send(&self, signal: Signal) {
+        let Some(pid) = raw(self.pid) else { return };
+        if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
+            && self.stat().is_some()
+        {
+            let _ = pidfd_send_signal(fd, signal);
+        }
+    }
+
+    /// Returns when the process has ended.
+    pub async fn ended(&self) -> io::Result<()> {
+        if let Some(fd) = self.open()? {
+            let _ = fd.readable().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for all of them to end, at most so long; returns those that remain.
+pub(crate) async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<ProcessId> {
+    let deadline = time::Instant::now() + limit;
+    for process in processes {
+        let _ = time::timeout_at(deadline, process.ended()).await;
+    }
+    processes.iter().filter(|process| process.is_alive()).copied().collect()
+}
+
+/// Every living process that belongs to a session: it is in the shell's kernel session, or carries
+/// the session's mark in its environment (a daemon that has left the kernel session still does).
+pub(crate) fn members(shell: ProcessId, mark: &str) -> Vec<ProcessId> {
+    let wanted = format!("{MARK_VARIABLE}={mark}").into_bytes();
+    let mut found = Vec::new();
+    for pid in all_pids() {
+        let Some(stat) = Stat::of(pid) else { continue };
+        if stat.is_gone() {
+            continue;
+        }
+        let in_session =
+            i64::from(stat.session) == i64::from(shell.pid) && stat.start_time >= shell.start_time;
+        let marked = || {
+            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
+                environment.split(|&byte| byte == 0).any(|entry| entry == wanted)
+            })
+        };
+        if in_session || marked() {
+            found.push(ProcessId { pid, start_time: stat.start_time });
+        }
+    }
+    found
+}
+
+/// The living processes of a process group on a terminal.
+pub(crate) fn group_members(group: i32, terminal: i32) -> Vec<u32> {
+    all_pids()
+        .filter(|&pid| {
+            Stat::of(pid).is_some_and(|stat| {
+                stat.group == group && stat.terminal == terminal && !stat.is_gone()
+            })
+        })
+        .collect()
+}
+
+/// The path of a process's controlling terminal, from its device number.
+pub(crate) fn terminal_path(stat: &Stat) -> Option<PathBuf> {
+    let device = u32::try_from(stat.terminal).ok()?;
+    let major = (device >> 8) & 0xfff;
+    let minor = (device & 0xff) | ((device >> 12) & 0xfff00);
+    // Pseudo-terminals have the majors 136 to 143, 256 numbers each.
+    (136..144).contains(&major).then(|| format!("/dev/pts/{}", (major - 136) * 256 + minor).into())
+}
+
+fn all_pids() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+fn raw(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_confuse_the_fields() {
+        let line = b"42 (a) b) c) S 1 42 40 34817 43 4194304 1 2 3 4 5 6 7 8 20 0 1 0 999 0 0\n";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!((stat.group, stat.session, stat.foreground), (42, 40, 43));
+        assert_eq!(stat.start_time, 999);
+        assert_eq!(terminal_path(&stat), Some("/dev/pts/1".into()));
+    }
+
+    #[test]
+    fn a_process_with_another_start_time_is_somebody_else() {
+        let me = ProcessId::of(std::process::id()).unwrap();
+        assert!(me.is_alive());
+        assert!(!ProcessId { start_time: me.start_time + 1, ..me }.is_alive());
+    }
+}

@@ -1,0 +1,229 @@
+//! The recorder: a small process per pane that writes down everything the pane prints.
+//!
+//! tmux starts it (`pipe-pane -O`) as `sandbox record DIR`, so it lives as long as the pane and
+//! does not care whether the owner does. It reads the pane's bytes on its standard input, takes the
+//! shell's markers out, appends the rest to the log and the events to the index. It waits for
+//! nothing but its input and the disk, and it always keeps reading: when the quota is reached or
+//! the disk is full it drops bytes and writes down how many, because a recorder that stopped would
+//! stop tmux and the programs behind it, or fill tmux's memory.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    process, thread,
+    time::Duration,
+};
+
+use super::{
+    index::{Event, What},
+    ledger::SessionDir,
+    marker::{Expected, INTRODUCER, Marker, Seq, TERMINATOR},
+    scanner::{Piece, Scanner},
+};
+
+/// Bytes taken from the pipe at once.
+const CHUNK: usize = 64 * 1024;
+/// How long to wait before the disk is asked again for room for an event at the stream's end.
+const DISK_RETRY: Duration = Duration::from_millis(250);
+/// How often an event is offered to a full disk at the stream's end before we give up.
+const DISK_RETRIES: u32 = 240;
+
+/// Records `input` into the session's directory until it ends.
+pub fn record(directory: &Path, quota: u64, mut input: impl Read) -> io::Result<()> {
+    let mut recording = Recording::open(&SessionDir::new(directory.to_owned()), quota)?;
+    let mut scanner = Scanner::default();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let length = match input.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        scanner.feed(&chunk[..length], |piece| recording.take(piece));
+        recording.flush_events();
+    }
+    scanner.finish(|piece| recording.take(piece));
+    recording.close()
+}
+
+/// The files of one recording and what has been accounted for so far.
+struct Recording {
+    log: File,
+    index: File,
+    expected: PathBuf,
+    /// Length of the log.
+    offset: u64,
+    quota: u64,
+    /// Bytes dropped at the present offset and not yet in the index.
+    lost: u64,
+    /// Lines that the index could not take yet.
+    unwritten: Vec<u8>,
+    /// Markers that were seen: each counts once.
+    last_start: Option<Seq>,
+    last_end: Option<Seq>,
+}
+
+impl Recording {
+    fn open(directory: &SessionDir, quota: u64) -> io::Result<Self> {
+        let append =
+            |path: PathBuf| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        let log = append(directory.log())?;
+        let offset = log.metadata()?.len();
+        let mut recording = Self {
+            log,
+            index: append(directory.index())?,
+            expected: directory.expected(),
+            offset,
+            quota,
+            lost: 0,
+            unwritten: Vec::new(),
+            last_start: None,
+            last_end: None,
+        };
+        recording.note(What::Opened { recorder: process::id() });
+        recording.flush_events();
+        Ok(recording)
+    }
+
+    fn take(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Text(bytes) => self.append(bytes),
+            Piece::Candidate(payload) => match self.confirm(payload) {
+                Some(marker) => {
+                    self.note_lost();
+                    self.note(What::Marker(marker));
+                    // Whoever sees later text in the log can know that the command has ended.
+                    self.flush_events();
+                }
+                None => {
+                    self.append(INTRODUCER);
+                    self.append(payload);
+                    self.append(&[TERMINATOR]);
+                }
+            },
+        }
+    }
+
+    /// The marker, if the shell itself has said it and says it for the first time.
+    fn confirm(&mut self, payload: &[u8]) -> Option<Marker> {
+        let (marker, nonce) = Marker::parse(payload)?;
+        let expected = Expected::parse(&fs::read_to_string(&self.expected).ok()?)?;
+        if !expected.confirms(&marker, nonce) {
+            return None;
+        }
+        let last = match marker {
+            Marker::Start { .. } => &mut self.last_start,
+            Marker::End { .. } => &mut self.last_end,
+        };
+        (last.replace(marker.seq()) != Some(marker.seq())).then_some(marker)
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        let room = self.quota.saturating_sub(self.offset);
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let (mut rest, beyond) = bytes.split_at(bytes.len().min(room));
+        while !rest.is_empty() {
+            match self.log.write(rest) {
+                Ok(written) => {
+                    // There is room again: what was dropped before, was dropped here.
+                    self.note_lost();
+                    self.offset += written as u64;
+                    rest = &rest[written..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        self.lost += (rest.len() + beyond.len()) as u64;
+    }
+
+    fn note_lost(&mut self) {
+        if self.lost > 0 {
+            let bytes = std::mem::take(&mut self.lost);
+            self.note(What::Lost { bytes });
+        }
+    }
+
+    fn note(&mut self, what: What) {
+        self.unwritten.extend_from_slice(&Event::new(self.offset, what).print());
+    }
+
+    /// Events are small and matter more than output: they are kept until the disk takes them.
+    fn flush_events(&mut self) {
+        while !self.unwritten.is_empty() {
+            match self.index.write(&self.unwritten) {
+                Ok(written) => drop(self.unwritten.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn close(mut self) -> io::Result<()> {
+        self.note_lost();
+        self.note(What::Closed);
+        for _ in 0..DISK_RETRIES {
+            self.flush_events();
+            if self.unwritten.is_empty() {
+                return Ok(());
+            }
+            thread::sleep(DISK_RETRY);
+        }
+        Err(io::Error::new(io::ErrorKind::StorageFull, "the event index could not be completed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::{
+        index::IndexReader,
+        marker::{Kind, Nonce},
+    };
+
+    fn events(directory: &SessionDir) -> Vec<(u64, What)> {
+        let events = IndexReader::open(&directory.index()).unwrap().read_new().unwrap();
+        events.into_iter().map(|event| (event.offset, event.what)).collect()
+    }
+
+    #[test]
+    fn genuine_markers_go_to_the_index_and_forged_ones_stay_in_the_log() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = SessionDir::new(temporary.path().to_owned());
+        let (start, end) = (Nonce::fresh(), Nonce::fresh());
+        let expected =
+            Expected { seq: 1, kind: Kind::Command, start: start.digest(), end: end.digest() };
+        fs::write(directory.expected(), expected.print()).unwrap();
+        let genuine = format!("\x1b]7717;S;1;{}\x07", start.as_str());
+        let forged = "\x1b]7717;E;1;0123;0;;me;host;/;\x07";
+        let stream = format!("a{genuine}b{forged}{genuine}c\x1b]77");
+        record(temporary.path(), 1000, stream.as_bytes()).unwrap();
+        let log = fs::read_to_string(directory.log()).unwrap();
+        // The second copy of a spent marker is only text: a replayed stream says nothing.
+        assert_eq!(log, format!("ab{forged}{genuine}c\x1b]77"));
+        let events = events(&directory);
+        assert_eq!(events[1], (1, What::Marker(Marker::Start { seq: 1 })));
+        assert_eq!(events[2], (log.len() as u64, What::Closed));
+    }
+
+    #[test]
+    fn beyond_the_quota_the_number_of_lost_bytes_is_kept() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = SessionDir::new(temporary.path().to_owned());
+        record(temporary.path(), 10, &b"0123456789abcdef"[..]).unwrap();
+        assert_eq!(fs::read(directory.log()).unwrap(), b"0123456789");
+        assert_eq!(events(&directory)[1..], [(10, What::Lost { bytes: 6 }), (10, What::Closed)]);
+    }
+
+    #[test]
+    fn a_full_disk_does_not_stop_the_reading() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = SessionDir::new(temporary.path().to_owned());
+        std::os::unix::fs::symlink("/dev/full", directory.log()).unwrap();
+        record(temporary.path(), 1000, &[b'x'; 5000][..]).unwrap();
+        assert_eq!(events(&directory)[1..], [(0, What::Lost { bytes: 5000 }), (0, What::Closed)]);
+    }
+}

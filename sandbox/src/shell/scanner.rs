@@ -1,0 +1,208 @@
+//! Finds candidate markers in a stream of terminal bytes, whatever way it is cut into chunks.
+//!
+//! The scanner does no input or output and judges nothing: it hands out plain bytes and payloads
+//! that have a marker's shape. Whoever finds a payload not genuine puts its bytes back into the
+//! text; that is why [`Piece::Candidate`] can be turned into them again.
+//!
+//! It holds back at most one unfinished candidate of [`LONGEST_PAYLOAD`] bytes, so its memory is
+//! bounded. A control character other than the terminator ends a candidate as plain text, and an
+//! ESC begins the next one at once: a program that dies in the middle of printing a forged marker
+//! cannot swallow the true one that follows.
+
+use super::marker::{INTRODUCER, TERMINATOR};
+
+/// Longest payload that is considered; a path may have 4096 bytes, each encoded in three.
+pub(crate) const LONGEST_PAYLOAD: usize = 32 * 1024;
+
+/// A part of the stream, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// Bytes of the programs.
+    Text(&'a [u8]),
+    /// The payload of something with the shape of a marker.
+    Candidate(&'a [u8]),
+}
+
+/// The state between two chunks: the bytes held back, which are a prefix of a possible marker.
+#[derive(Debug, Default)]
+pub(crate) struct Scanner {
+    held: Vec<u8>,
+}
+
+impl Scanner {
+    /// Takes the next chunk and hands its pieces to `sink` in order.
+    pub(crate) fn feed(&mut self, mut chunk: &[u8], mut sink: impl FnMut(Piece<'_>)) {
+        while !chunk.is_empty() {
+            if self.held.is_empty() {
+                let escape = memchr::memchr(INTRODUCER[0], chunk).unwrap_or(chunk.len());
+                let (text, rest) = chunk.split_at(escape);
+                if !text.is_empty() {
+                    sink(Piece::Text(text));
+                }
+                let Some((&byte, rest)) = rest.split_first() else { return };
+                self.held.push(byte);
+                chunk = rest;
+                continue;
+            }
+            chunk = self.continue_held(chunk, &mut sink);
+        }
+    }
+
+    /// The stream is over: what was held back is text after all.
+    pub(crate) fn finish(&mut self, mut sink: impl FnMut(Piece<'_>)) {
+        self.give_up(&mut sink);
+    }
+
+    /// Whether bytes are held back that a reader of the text does not see yet.
+    #[cfg(test)]
+    pub(crate) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Consumes at least one byte of `chunk`, or gives up what is held.
+    fn continue_held<'c>(&mut self, chunk: &'c [u8], sink: &mut impl FnMut(Piece<'_>)) -> &'c [u8] {
+        if let Some(&wanted) = INTRODUCER.get(self.held.len()) {
+            if chunk[0] == wanted {
+                self.held.push(wanted);
+                return &chunk[1..];
+            }
+            self.give_up(sink);
+            return chunk;
+        }
+        let end = chunk.iter().position(u8::is_ascii_control).unwrap_or(chunk.len());
+        self.held.extend_from_slice(&chunk[..end]);
+        let rest = &chunk[end..];
+        if self.held.len() > INTRODUCER.len() + LONGEST_PAYLOAD {
+            self.give_up(sink);
+            return rest;
+        }
+        match rest.split_first() {
+            Some((&TERMINATOR, after)) => {
+                sink(Piece::Candidate(&self.held[INTRODUCER.len()..]));
+                self.held.clear();
+                after
+            }
+            Some(_) => {
+                self.give_up(sink);
+                rest
+            }
+            None => rest,
+        }
+    }
+
+    fn give_up(&mut self, sink: &mut impl FnMut(Piece<'_>)) {
+        if !self.held.is_empty() {
+            sink(Piece::Text(&self.held));
+            self.held.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Text joined where it touches, so that only what matters is compared.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    enum Seen {
+        Text(Vec<u8>),
+        Candidate(Vec<u8>),
+    }
+
+    fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        let mut scanner = Scanner::default();
+        let mut sink = |piece: Piece<'_>| match piece {
+            Piece::Text(bytes) => match seen.last_mut() {
+                Some(Seen::Text(text)) => text.extend_from_slice(bytes),
+                _ => seen.push(Seen::Text(bytes.to_vec())),
+            },
+            Piece::Candidate(payload) => seen.push(Seen::Candidate(payload.to_vec())),
+        };
+        for chunk in chunks {
+            scanner.feed(chunk, &mut sink);
+        }
+        scanner.finish(&mut sink);
+        seen
+    }
+
+    fn text(bytes: &[u8]) -> Seen {
+        Seen::Text(bytes.to_vec())
+    }
+
+    fn candidate(payload: &[u8]) -> Seen {
+        Seen::Candidate(payload.to_vec())
+    }
+
+    #[test]
+    fn finds_candidates_between_text() {
+        let seen = scan([&b"a\x1b[31mb\x1b]7717;S;1;n\x07c"[..]]);
+        assert_eq!(seen, [text(b"a\x1b[31mb"), candidate(b"S;1;n"), text(b"c")]);
+    }
+
+    #[test]
+    fn an_unfinished_forgery_does_not_hide_the_true_marker() {
+        let seen = scan([&b"\x1b]7717;E;1;forged\x1b]7717;E;1;n\x07"[..]]);
+        assert_eq!(seen, [text(b"\x1b]7717;E;1;forged"), candidate(b"E;1;n")]);
+        let seen = scan([&b"\x1b\x1b]77\x1b]7717;E;1;n\x07\x1b"[..]]);
+        assert_eq!(seen, [text(b"\x1b\x1b]77"), candidate(b"E;1;n"), text(b"\x1b")]);
+    }
+
+    #[test]
+    fn an_endless_candidate_is_let_go() {
+        let mut scanner = Scanner::default();
+        let mut released = 0;
+        scanner.feed(INTRODUCER, |_| ());
+        for _ in 0..3 {
+            scanner.feed(&[b'x'; LONGEST_PAYLOAD], |piece| match piece {
+                Piece::Text(bytes) => released += bytes.len(),
+                Piece::Candidate(_) => panic!("nothing ended"),
+            });
+        }
+        assert!(released > LONGEST_PAYLOAD && !scanner.is_holding());
+    }
+
+    /// Streams made of the pieces that matter, so that the search is not lost in noise.
+    fn stream() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            Just(b"\x1b]7717;".to_vec()),
+            Just(b"\x1b]7717;E;3;abc;0;;me;host;/tmp;\x07".to_vec()),
+            Just(b"\x1b".to_vec()),
+            Just(b"\x1b]77".to_vec()),
+            Just(b"\x07".to_vec()),
+            Just(b"\r\n".to_vec()),
+            proptest::collection::vec(any::<u8>(), 0..40),
+        ];
+        proptest::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_the_same_pieces(
+            stream in stream(),
+            cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..30),
+        ) {
+            let whole = scan([stream.as_slice()]);
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+            cuts.extend([0, stream.len()]);
+            cuts.sort_unstable();
+            let chunks = cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]);
+            prop_assert_eq!(&scan(chunks), &whole);
+            prop_assert_eq!(&scan(stream.chunks(1)), &whole);
+        }
+
+        #[test]
+        fn no_byte_is_lost_or_added(stream in stream()) {
+            let joined: Vec<u8> = scan([stream.as_slice()])
+                .into_iter()
+                .flat_map(|seen| match seen {
+                    Seen::Text(bytes) => bytes,
+                    Seen::Candidate(payload) => [INTRODUCER, &payload, &[TERMINATOR]].concat(),
+                })
+                .collect();
+            prop_assert_eq!(joined, stream);
+        }
+    }
+}

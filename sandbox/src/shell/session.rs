@@ -1,0 +1,181 @@
+//! The handle of a session.
+
+use std::{ffi::OsString, sync::Arc};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{
+    config::Config,
+    input::{Key, Signal},
+    job::{Job, JobWatch},
+    ledger::{SessionDir, SessionId, Size},
+    log::Log,
+    messages::{Answer, Control},
+    state::{Phase, Status},
+    tmux::quote_for_shell,
+    watch::Watcher,
+};
+use crate::{Error, Result};
+
+/// A shell session. Clones speak to the same one; dropping them leaves it alone.
+#[derive(Debug, Clone)]
+pub struct Session(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    id: SessionId,
+    config: Config,
+    log: Log,
+    controls: mpsc::Sender<Control>,
+    status: watch::Receiver<Status>,
+    job: watch::Receiver<Option<JobWatch>>,
+}
+
+/// Whether a person who attaches may type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Watches only.
+    ReadOnly,
+    /// Types along.
+    Full,
+}
+
+/// The channels through which a session's task is seen.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    pub(crate) controls: mpsc::Sender<Control>,
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) job: watch::Receiver<Option<JobWatch>>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        id: SessionId,
+        config: Config,
+        dir: &SessionDir,
+        watcher: &Arc<Watcher>,
+        channels: Channels,
+    ) -> Self {
+        let Channels { controls, status, job } = channels;
+        let log = Log::new(dir.log(), Arc::clone(watcher));
+        Self(Arc::new(Shared { id, config, log, controls, status, job }))
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &SessionId {
+        &self.0.id
+    }
+
+    /// What it is doing now.
+    pub fn status(&self) -> Status {
+        self.0.status.borrow().clone()
+    }
+
+    /// The size of its terminal.
+    pub fn size(&self) -> Size {
+        self.0.status.borrow().size
+    }
+
+    /// The latest command, running or ended; also one that an earlier owner started.
+    pub fn latest(&self) -> Option<Job> {
+        let watch = self.0.job.borrow().clone();
+        watch.map(|watch| Job::new(self.clone(), watch))
+    }
+
+    /// Everything that the session has printed.
+    pub fn log(&self) -> &Log {
+        &self.0.log
+    }
+
+    /// Runs a text as if it were typed at the prompt: any number of lines, heredocs, definitions.
+    /// It may not contain NUL, which bash cannot represent. Fails if a command is running.
+    pub async fn run(&self, text: impl Into<Vec<u8>>) -> Result<Job> {
+        let text = text.into();
+        if let Some(place) = memchr::memchr(0, &text) {
+            return Err(Error::Invalid(format!(
+                "the command has a NUL byte at {place}; bash cannot take it, remove or encode it"
+            )));
+        }
+        let watch = self.ask(|answer| Control::Run { text, answer }).await?;
+        Ok(Job::new(self.clone(), watch))
+    }
+
+    /// Types bytes into the terminal, exactly as they are. Add `\r` for the Enter key.
+    pub async fn type_bytes(&self, bytes: impl Into<Vec<u8>>) -> Result<()> {
+        let bytes = bytes.into();
+        self.ask(|answer| Control::Type { bytes, answer }).await
+    }
+
+    /// Presses keys, one after the other.
+    pub async fn press(&self, keys: impl Into<Vec<Key>>) -> Result<()> {
+        let keys = keys.into();
+        self.ask(|answer| Control::Press { keys, answer }).await
+    }
+
+    /// Signals the programs in the foreground, or the shell's own command if there are none.
+    pub async fn signal(&self, signal: Signal) -> Result<()> {
+        self.ask(|answer| Control::Signal { signal, answer }).await
+    }
+
+    /// Changes the size of the terminal.
+    pub async fn resize(&self, size: Size) -> Result<()> {
+        self.ask(|answer| Control::Resize { size, answer }).await
+    }
+
+    /// Ends the session with all its programs and removes its files. Closing twice is harmless.
+    pub async fn close(&self) -> Result<()> {
+        match self.ask(|answer| Control::Close { answer }).await {
+            Err(Error::SessionClosed(_)) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// The program and arguments with which a person can attach to the session.
+    pub fn attach_arguments(&self, access: Access) -> Vec<OsString> {
+        let config = &self.0.config;
+        let mut arguments = vec![config.tmux.clone().into_os_string(), "-S".into()];
+        arguments.push(config.socket().into_os_string());
+        arguments.push("attach-session".into());
+        if access == Access::ReadOnly {
+            arguments.push("-r".into());
+        }
+        arguments.extend(["-t".into(), format!("=s-{}", self.0.id).into()]);
+        arguments
+    }
+
+    /// The same as a line for a shell.
+    pub fn attach_command(&self, access: Access) -> String {
+        let words = self.attach_arguments(access).into_iter().map(|argument| {
+            let word = argument.to_string_lossy().into_owned();
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+            if word.bytes().all(plain) { word } else { quote_for_shell(&word) }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns when the shell is past its start, one way or the other.
+    pub(crate) async fn wait_until_started(&self) -> Phase {
+        let mut status = self.0.status.clone();
+        match status.wait_for(|status| status.phase != Phase::Starting).await {
+            Ok(status) => status.phase.clone(),
+            Err(_) => Phase::Closed,
+        }
+    }
+
+    /// Returns when the task has taken in everything that is in the index by now.
+    pub(crate) async fn catch_up(&self) {
+        let _ = self.ask(|answer| Control::CatchUp { answer }).await;
+    }
+
+    /// Tells the task something that needs no answer.
+    pub(crate) async fn tell(&self, control: Control) {
+        let _ = self.0.controls.send(control).await;
+    }
+
+    async fn ask<T>(&self, control: impl FnOnce(Answer<T>) -> Control) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        let closed = || Error::SessionClosed(self.0.id.clone());
+        self.0.controls.send(control(answer)).await.map_err(|_| closed())?;
+        answered.await.unwrap_or_else(|_| Err(closed()))
+    }
+}

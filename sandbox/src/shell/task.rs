@@ -1,0 +1,457 @@
+//! The task that owns a session: everything that changes its state happens here.
+//!
+//! It sleeps until one of five things happens: a handle asks for something, the recorder has
+//! written an event, the shell has ended, the recorder has ended, or the tmux server is gone. Time
+//! matters only while a shell starts.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStringExt as _},
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::{
+    io::unix::AsyncFd,
+    sync::{mpsc, watch},
+    time::{self, Instant},
+};
+
+use super::{
+    index::{Event, IndexReader, What},
+    input::{self, Key},
+    job::JobWatch,
+    launch::{Launcher, SecretPipe},
+    ledger::{Entry, Size, overwrite_private},
+    marker::{EndReport, Kind, Marker, Seq},
+    messages::{Answer, Control},
+    process::ProcessId,
+    state::{CommandResult, Ended, JobStatus, Phase, Started, Status},
+    watch::FileWatch,
+};
+use crate::{Error, Result};
+
+/// What is typed to run the command that lies ready: clears the line, then the call. In `init.bash`.
+const RUN_KEYS: &[u8] = b"\x05\x15 eval \"$__sb\"\r";
+/// The key that makes an interrupted shell report; bound in `init.bash`.
+const RECOVER_KEY: &[u8] = b"\x1b[7717~";
+/// Bytes per `send-keys`, so that no line to tmux gets long.
+const TYPED_AT_ONCE: usize = 512;
+/// How long tmux may take to notice that a shell has died, and the recorder to write its last event.
+pub(super) const DEATH_LIMIT: Duration = Duration::from_secs(10);
+
+/// Everything that the task knows.
+pub(crate) struct Task {
+    pub(crate) launcher: Launcher,
+    pub(crate) entry: Entry,
+    pub(crate) pipe: SecretPipe,
+    pub(crate) index: IndexReader,
+    pub(crate) index_watch: FileWatch,
+    pub(crate) next_seq: Seq,
+    pub(crate) current: Current,
+    pub(crate) status: watch::Sender<Status>,
+    pub(crate) job: watch::Sender<Option<JobWatch>>,
+    pub(crate) recorder: Option<ProcessId>,
+    /// Commands that came while a shell was starting.
+    pub(crate) waiting: Vec<(Vec<u8>, Answer<JobWatch>)>,
+    pub(crate) failed_starts: u32,
+    /// Whether the recorder has said that the stream is complete.
+    pub(crate) stream_closed: bool,
+}
+
+/// What the shell is busy with.
+pub(crate) enum Current {
+    /// The shell reads its start-up files; `before` is what its predecessor died of.
+    Starting {
+        seq: Seq,
+        deadline: Instant,
+        before: Option<Unreported>,
+    },
+    Idle,
+    Running(Running),
+}
+
+/// A command whose shell has died. It is reported when the next shell says its first word, because
+/// only then everything before that word is known to be in the log.
+pub(crate) struct Unreported {
+    pub(crate) running: Running,
+    pub(crate) exit_code: i32,
+}
+
+/// The command that is running.
+pub(crate) struct Running {
+    pub(crate) seq: Seq,
+    pub(crate) status: watch::Sender<JobStatus>,
+    pub(crate) lost: u64,
+    /// Somebody has sent Ctrl-C or the signal for it.
+    pub(crate) interrupted: bool,
+    /// The shell was asked for its report by the key for that.
+    pub(crate) asked: bool,
+    /// For a command of an owner that was killed: when to type the call again, in case the owner
+    /// did not come to it.
+    pub(crate) retype_at: Option<Instant>,
+}
+
+/// Whether the task goes on.
+pub(super) enum Then {
+    GoOn,
+    Stop,
+}
+
+enum Wake {
+    Grown,
+    Control(Option<Control>),
+    ShellGone,
+    RecorderGone,
+    ServerGone,
+    Time,
+}
+
+impl Task {
+    pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
+        let mut shell = Alive::of(self.entry.leader);
+        let mut recorder = Alive::of_some(self.recorder);
+        let watch = self.index_watch.clone();
+        let tmux = self.launcher.tmux.clone();
+        loop {
+            let grown = watch.grown();
+            self.catch_up();
+            if matches!(self.current, Current::Idle) && !self.waiting.is_empty() {
+                self.start_waiting().await;
+            }
+            if shell.process != Some(self.entry.leader) {
+                shell = Alive::of(self.entry.leader);
+            }
+            if recorder.process != self.recorder {
+                recorder = Alive::of_some(self.recorder);
+            }
+            let deadline = match &self.current {
+                Current::Starting { deadline, .. } => Some(*deadline),
+                Current::Running(running) => running.retype_at,
+                Current::Idle => None,
+            };
+            let wake = tokio::select! {
+                biased;
+                () = grown => Wake::Grown,
+                () = shell.ended() => Wake::ShellGone,
+                control = controls.recv() => Wake::Control(control),
+                () = recorder.ended() => Wake::RecorderGone,
+                _ = tmux.closed() => Wake::ServerGone,
+                () = until(deadline) => Wake::Time,
+            };
+            let then = match wake {
+                Wake::Grown => Then::GoOn,
+                // Nobody can ask any more: the session stays for the next owner.
+                Wake::Control(None) => return,
+                Wake::Control(Some(Control::Close { answer })) => {
+                    self.close(Ended::SessionClosed).await;
+                    let _ = answer.send(Ok(()));
+                    Then::Stop
+                }
+                Wake::Control(Some(control)) => {
+                    self.handle(control).await;
+                    Then::GoOn
+                }
+                Wake::ShellGone => self.replace_shell().await,
+                Wake::RecorderGone => self.replace_recorder().await,
+                Wake::ServerGone => {
+                    self.close(Ended::ServerGone).await;
+                    Then::Stop
+                }
+                Wake::Time => {
+                    self.time_is_up().await;
+                    Then::GoOn
+                }
+            };
+            if let Then::Stop = then {
+                return;
+            }
+        }
+    }
+
+    async fn time_is_up(&mut self) {
+        match &mut self.current {
+            // The death of the shell is handled like any other.
+            Current::Starting { deadline, .. } => {
+                *deadline = Instant::now() + DEATH_LIMIT;
+                self.entry.leader.send(rustix::process::Signal::KILL);
+            }
+            Current::Running(running) => {
+                running.retype_at = None;
+                let is_unheard = running.status.borrow().started.is_none();
+                // The call does nothing a second time, since it takes its secret from the pipe.
+                if is_unheard && input::shell_edits_line(self.shell()) {
+                    let _ = self.type_bytes(RUN_KEYS).await;
+                }
+            }
+            Current::Idle => {}
+        }
+    }
+
+    /// Takes in what the recorder has written since the last look.
+    pub(super) fn catch_up(&mut self) {
+        // An index that cannot be read now can be read when it grows again.
+        for event in self.index.read_new().unwrap_or_default() {
+            self.take(event);
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event.what {
+            What::Opened { recorder } => {
+                self.recorder = ProcessId::of(recorder);
+                self.stream_closed = false;
+            }
+            What::Closed => self.stream_closed = true,
+            What::Lost { bytes } => {
+                if let Current::Running(running) = &mut self.current {
+                    running.lost += bytes;
+                }
+            }
+            What::Marker(Marker::Start { seq }) => self.take_start(seq, event.offset, event.at),
+            What::Marker(Marker::End { seq, report }) => {
+                self.take_end(seq, report, event.offset, event.at);
+            }
+        }
+    }
+
+    fn take_start(&mut self, seq: Seq, offset: u64, at: SystemTime) {
+        match &mut self.current {
+            Current::Running(running) if running.seq == seq => {
+                let started = Started { offset, at };
+                running.status.send_modify(|status| status.started = Some(started));
+            }
+            Current::Starting { seq: wanted, before, .. } if *wanted == seq => {
+                if let Some(Unreported { running, exit_code }) = before.take() {
+                    self.report_without_shell(running, exit_code, Ended::ShellExited, offset);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_end(&mut self, seq: Seq, report: EndReport, offset: u64, at: SystemTime) {
+        match &self.current {
+            Current::Starting { seq: wanted, .. } if *wanted == seq => {
+                // From now on the pipe has no name: only the shell and we can reach it.
+                let _ = std::fs::remove_file(self.launcher.dir.pipe());
+                self.failed_starts = 0;
+                let shell = self.launcher.dir.shell().unwrap_or(self.entry.leader);
+                self.status.send_modify(|status| status.shell = shell);
+                self.set_cwd(path(report.cwd));
+                self.become_idle();
+            }
+            Current::Running(running) if running.seq == seq => {
+                let started = running.status.borrow().started;
+                let cwd = path(report.cwd);
+                let result = CommandResult {
+                    seq,
+                    exit_code: report.exit_code,
+                    ended: Ended::AtPrompt,
+                    cwd: cwd.clone(),
+                    duration: started
+                        .and_then(|started| at.duration_since(started.at).ok())
+                        .unwrap_or_default(),
+                    background_pid: report.background_pid,
+                    python: report.python.map(path),
+                    user: report.user,
+                    host: report.host,
+                    output: started.map_or(offset, |started| started.offset)..offset,
+                    lost: running.lost,
+                };
+                running.status.send_modify(|status| status.result = Some(Arc::new(result)));
+                self.set_cwd(cwd);
+                self.become_idle();
+            }
+            // An end that was reported already, read again after a restart of ours.
+            _ => {}
+        }
+    }
+
+    fn become_idle(&mut self) {
+        self.current = Current::Idle;
+        self.status.send_modify(|status| status.phase = Phase::Idle);
+    }
+
+    fn shell(&self) -> ProcessId {
+        self.status.borrow().shell
+    }
+
+    fn set_cwd(&self, cwd: PathBuf) {
+        self.status.send_modify(|status| status.cwd = cwd);
+    }
+
+    async fn handle(&mut self, control: Control) {
+        match control {
+            Control::Run { text, answer } => match &self.current {
+                Current::Starting { .. } => self.waiting.push((text, answer)),
+                Current::Running(running) => {
+                    let session = self.entry.id.clone();
+                    let _ = answer.send(Err(Error::Busy { session, seq: running.seq }));
+                }
+                Current::Idle => {
+                    let _ = answer.send(self.start_command(&text).await);
+                }
+            },
+            Control::Type { bytes, answer } => {
+                if bytes.contains(&0x03) {
+                    self.note_interrupt();
+                }
+                let _ = answer.send(self.type_bytes(&bytes).await);
+            }
+            Control::Press { keys, answer } => {
+                if keys.iter().any(Key::is_interrupt) {
+                    self.note_interrupt();
+                }
+                let names = keys.iter().map(Key::tmux_name).collect::<Vec<_>>().join(" ");
+                let command = format!("send-keys -t {} {names}", self.entry.pane);
+                let _ = answer.send(self.launcher.tmux.ask(&command).await.map(drop));
+            }
+            Control::Signal { signal, answer } => {
+                if signal == input::Signal::Interrupt {
+                    self.note_interrupt();
+                }
+                let _ = answer.send(self.signal(signal));
+            }
+            Control::Resize { size, answer } => {
+                let _ = answer.send(self.resize(size).await);
+            }
+            Control::CatchUp { answer } => {
+                self.catch_up();
+                let _ = answer.send(Ok(()));
+            }
+            Control::LooksIdle => self.recover().await,
+            Control::Close { .. } => unreachable!("closing is handled by the loop"),
+        }
+    }
+
+    /// The first of the commands that waited for the shell; the others find it busy.
+    async fn start_waiting(&mut self) {
+        for (text, answer) in std::mem::take(&mut self.waiting) {
+            self.handle(Control::Run { text, answer }).await;
+        }
+    }
+
+    async fn start_command(&mut self, text: &[u8]) -> Result<JobWatch> {
+        let occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
+        if occupied {
+            return Err(Error::OccupiedByHand(self.entry.id.clone()));
+        }
+        let seq = self.next_seq;
+        let dir = &self.launcher.dir;
+        overwrite_private(&dir.command(), text).map_err(Error::io("writing the command"))?;
+        self.pipe.announce(dir, seq, Kind::Command)?;
+        self.next_seq += 1;
+        let (status, receiver) = watch::channel(JobStatus::default());
+        self.current = Current::Running(Running {
+            seq,
+            status,
+            lost: 0,
+            interrupted: false,
+            asked: false,
+            retype_at: None,
+        });
+        self.status.send_modify(|status| status.phase = Phase::Running(seq));
+        let job = JobWatch { seq, status: receiver };
+        self.job.send_replace(Some(job.clone()));
+        self.type_bytes(RUN_KEYS).await?;
+        Ok(job)
+    }
+
+    async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
+        for chunk in bytes.chunks(TYPED_AT_ONCE) {
+            let mut command = format!("send-keys -t {} -H", self.entry.pane);
+            for byte in chunk {
+                command.push_str(&format!(" {byte:02x}"));
+            }
+            self.launcher.tmux.ask(&command).await?;
+        }
+        Ok(())
+    }
+
+    fn note_interrupt(&mut self) {
+        if let Current::Running(running) = &mut self.current {
+            running.interrupted = true;
+        }
+    }
+
+    /// For an interrupted command whose shell is at its prompt and has reported nothing: it may have
+    /// removed our entry from PROMPT_COMMAND, or a signal came at a bad moment. The key asks the
+    /// shell for its report; if that does not help, the command is over with an unknown code. In
+    /// any other state the key is not pressed, since a program could read it.
+    async fn recover(&mut self) {
+        self.catch_up();
+        let Current::Running(running) = &mut self.current else { return };
+        if !running.interrupted || !input::shell_edits_line(self.status.borrow().shell) {
+            return;
+        }
+        if !std::mem::replace(&mut running.asked, true) {
+            let _ = self.type_bytes(RECOVER_KEY).await;
+        } else if let Current::Running(running) =
+            std::mem::replace(&mut self.current, Current::Idle)
+        {
+            let end = std::fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
+            self.report_without_shell(running, -1, Ended::AtPrompt, end);
+            self.become_idle();
+        }
+    }
+
+    fn signal(&self, signal: input::Signal) -> Result<()> {
+        let stat = self.shell().stat().ok_or(Error::SessionClosed(self.entry.id.clone()))?;
+        let group = rustix::process::Pid::from_raw(stat.foreground);
+        let Some(group) = group else { return Ok(()) };
+        match rustix::process::kill_process_group(group, signal.raw()) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(Error::io("signalling the foreground")(error)),
+        }
+    }
+
+    async fn resize(&mut self, size: Size) -> Result<()> {
+        let Size { columns, rows } = size;
+        let target = self.launcher.target();
+        self.launcher
+            .tmux
+            .ask(&format!("resize-window -t {target} -x {columns} -y {rows}"))
+            .await?;
+        self.entry.size = size;
+        self.status.send_modify(|status| status.size = size);
+        self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))
+    }
+}
+
+/// The end of a process as something to wait for, again and again.
+struct Alive {
+    process: Option<ProcessId>,
+    fd: io::Result<Option<AsyncFd<OwnedFd>>>,
+}
+
+impl Alive {
+    fn of(process: ProcessId) -> Self {
+        Self { process: Some(process), fd: process.open() }
+    }
+
+    fn of_some(process: Option<ProcessId>) -> Self {
+        process.map_or(Self { process: None, fd: Ok(None) }, Self::of)
+    }
+
+    async fn ended(&self) {
+        match (&self.process, &self.fd) {
+            (Some(_), Ok(None)) => {}
+            (Some(_), Ok(Some(fd))) => drop(fd.readable().await),
+            (None, _) | (_, Err(_)) => std::future::pending().await,
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) fn path(bytes: Vec<u8>) -> PathBuf {
+    OsString::from_vec(bytes).into()
+}

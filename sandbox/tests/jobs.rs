@@ -1,0 +1,207 @@
+//! Commands that outlive a wait, ask for input, or take over the screen.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+mod support;
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use sandbox::shell::{
+    Colours, InputHint, Job, Key, OnInput, Progress, Session, StillRunning, Wait, Why, render,
+};
+use support::{Home, LIMIT, ended, finish, run, test, text_of, until_printed};
+
+async fn still_running(job: &Job, wait: Wait) -> StillRunning {
+    match job.wait(wait).await.unwrap() {
+        Progress::Running(running) => running,
+        Progress::Finished(result) => panic!("ended: {result:?}"),
+    }
+}
+
+fn screen(session: &Session, job: &Job) -> String {
+    let output = session.log().read(job.output().unwrap()).unwrap();
+    render(&output, session.size(), Colours::Strip)
+}
+
+async fn press(session: &Session, keys: &[&str]) {
+    let keys = keys.iter().map(|key| key.parse::<Key>().unwrap()).collect::<Vec<_>>();
+    session.press(keys).await.unwrap();
+}
+
+#[test]
+fn a_wait_ends_but_the_command_goes_on() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let fifo = home.work().join("gate");
+        finish(&session, "mkfifo gate").await;
+
+        let job = session
+            .run("echo one; read -r line <gate; echo two; sleep 0.1; echo three")
+            .await
+            .unwrap();
+        let begun = Instant::now();
+        let running = still_running(&job, Wait::until_quiet(Duration::from_millis(400))).await;
+        assert!(begun.elapsed() >= Duration::from_millis(400));
+        assert_eq!((running.why, running.input), (Why::Quiet, InputHint::None));
+        assert_eq!(session.log().read(running.output.clone()).unwrap(), b"one\r\n");
+
+        let running = still_running(&job, Wait::at_most(Duration::from_millis(100))).await;
+        assert_eq!(running.why, Why::Limit);
+        fs::write(&fifo, "go\n").unwrap();
+        let result = ended(&job).await;
+        // What is new since the earlier answer lies behind its end.
+        let new = session.log().read(running.output.end..result.output.end).unwrap();
+        assert_eq!(new, b"two\r\nthree\r\n");
+
+        // Output that keeps coming postpones the soft limit.
+        let job = session.run("for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done").await.unwrap();
+        let wait = Wait { quiet: Some(Duration::from_millis(600)), ..Wait::at_most(LIMIT) };
+        assert!(matches!(job.wait(wait).await.unwrap(), Progress::Finished(_)));
+
+        // Several may wait at once, and the latest job is known to the session.
+        let job = session.run("sleep 0.2; (exit 6)").await.unwrap();
+        let other = session.latest().unwrap();
+        let (first, second) = tokio::join!(ended(&job), ended(&other));
+        assert_eq!((first.exit_code, second.exit_code), (6, 6));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn waiting_for_input_is_seen_but_is_no_end() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        for (text, hint, answer, end) in [
+            ("read -r -p 'name? ' x; echo \"got $x\"", InputHint::Line, "bob\r", "got bob\n"),
+            (
+                "read -r -s -p 'password: ' x; echo \"[${#x}]\"",
+                InputHint::Hidden,
+                "hidden\r",
+                "[6]\n",
+            ),
+            ("read -r -n 1 -p 'sure? [y/n] ' x; echo \" $x\"", InputHint::Keys, "y", " y\n"),
+            ("cat", InputHint::Line, "\x04", ""),
+            (
+                "python3 -c 'import getpass; print(len(getpass.getpass()))'",
+                InputHint::Hidden,
+                "secret\r",
+                "6\n",
+            ),
+        ] {
+            let job = session.run(text).await.unwrap();
+            let running = still_running(&job, Wait::until_input(LIMIT)).await;
+            assert_eq!((running.why, running.input), (Why::Input, hint), "{text}");
+            session.type_bytes(answer).await.unwrap();
+            let result = ended(&job).await;
+            let output = text_of(&session, &result);
+            assert!(output.ends_with(end), "{text}: {output:?}");
+            assert!(!output.contains("secret"), "a password is not echoed");
+        }
+        let job = session.run("sleep 1").await.unwrap();
+        let wait = Wait { on_input: OnInput::Return, ..Wait::at_most(Duration::from_millis(500)) };
+        assert_eq!(
+            still_running(&job, wait).await.input,
+            InputHint::None,
+            "sleeping is not asking"
+        );
+        ended(&job).await;
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn interactive_programs_can_be_used() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+
+        let job = session.run("python3 -i -q").await.unwrap();
+        until_printed(&session, 0, ">>> ").await;
+        session.type_bytes("x = 6 * 7\rprint('answer', x)\r").await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "answer 42").await;
+        let running = still_running(&job, Wait::until_input(LIMIT)).await;
+        assert_eq!(running.why, Why::Input);
+        press(&session, &["C-d"]).await;
+        assert_eq!(ended(&job).await.exit_code, 0);
+
+        let job = session.run("vim -u NONE -N new.txt").await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "new.txt").await;
+        still_running(&job, Wait::until_input(LIMIT)).await;
+        session.type_bytes("ihello from vim").await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "vim").await;
+        press(&session, &["ESC"]).await;
+        session.type_bytes(":wq\r").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 0);
+        assert_eq!(run(&session, "cat new.txt").await, (0, "hello from vim\n".into()));
+
+        let job = session.run("seq 1 500 | less").await.unwrap();
+        let running = still_running(&job, Wait::until_input(LIMIT)).await;
+        assert_eq!(running.input, InputHint::Keys);
+        assert!(screen(&session, &job).starts_with("1\n2\n3\n"));
+        session.type_bytes("G").await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "500").await;
+        session.type_bytes("q").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 0);
+
+        // A tmux inside ours, with its own server.
+        let socket = home.work().join("inner");
+        let nested = format!(
+            "tmux -S {} -f /dev/null new-session 'echo inside; read -r x'",
+            socket.display()
+        );
+        let job = session.run(nested).await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "inside").await;
+        session.type_bytes("\r").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 0);
+        assert_eq!(run(&session, "echo after").await, (0, "after\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn background_jobs_live_on_and_may_print_later() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        finish(&session, "mkfifo gate").await;
+        let result = finish(&session, "{ read -r x <gate; echo late; } &").await;
+        assert_eq!(result.exit_code, 0);
+        let from = session.log().len().unwrap();
+        fs::write(home.work().join("gate"), "go\n").unwrap();
+        until_printed(&session, from, "late").await;
+        assert_eq!(run(&session, "jobs -p | wc -l").await.0, 0);
+        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_persons_program_in_the_foreground_is_respected() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let from = session.log().len().unwrap();
+        session.type_bytes("sh -c 'echo by hand; exec cat'\r").await.unwrap();
+        until_printed(&session, from, "by hand\r\n").await;
+        let error = session.run("echo x").await.unwrap_err();
+        assert!(matches!(error, sandbox::Error::OccupiedByHand(_)), "{error}");
+        press(&session, &["C-d"]).await;
+        // Half a line that somebody has typed is cleared away, not run.
+        let from = session.log().len().unwrap();
+        until_printed(&session, from, "\x1b[?2004h").await;
+        session.type_bytes("echo half a li").await.unwrap();
+        until_printed(&session, from, "half a li").await;
+        assert_eq!(run(&session, "echo whole").await, (0, "whole\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}

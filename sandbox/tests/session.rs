@@ -1,0 +1,433 @@
+//! Shell sessions on a real tmux: commands, their results, and what must not disturb them.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+mod support;
+
+use std::{fs, os::unix::ffi::OsStrExt as _, time::Duration};
+
+use sandbox::{
+    Error,
+    shell::{Ended, Key, Phase, Signal, Size},
+};
+use support::{Home, ended, finish, id, raw, run, test, text_of, until_printed, within};
+
+#[test]
+fn results_tell_everything_about_a_command() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(session.status().cwd, home.work().canonicalize().unwrap());
+
+        let result = finish(&session, "echo hi").await;
+        assert_eq!(raw(&session, &result), b"hi\r\n");
+        assert_eq!((result.exit_code, &result.ended), (0, &Ended::AtPrompt));
+        assert_eq!(result.cwd, session.status().cwd);
+        assert!(!result.user.is_empty() && !result.host.is_empty());
+        assert!(result.duration < Duration::from_secs(10));
+        assert_eq!((result.background_pid, result.lost), (None, 0));
+
+        assert_eq!(run(&session, "(exit 7)").await, (7, String::new()));
+        assert_eq!(
+            run(&session, "echo $?").await,
+            (0, "7\n".into()),
+            "$? is kept between commands"
+        );
+        let result = finish(&session, "sleep 50 &").await;
+        let pid = result.background_pid.expect("a background process");
+        assert_eq!(text_of(&session, &result), format!("[1] {pid}\n"));
+        assert_eq!(run(&session, "kill %1; wait %1; echo $?").await.0, 0);
+
+        let bin = home.work().join("bin");
+        fs::create_dir(&bin).unwrap();
+        fs::write(bin.join("python"), "").unwrap();
+        let result = finish(&session, "chmod +x bin/python; PATH=$PWD/bin:$PATH").await;
+        assert_eq!(result.python.as_deref(), Some(bin.join("python").as_path()));
+        let result = finish(&session, "sleep 0.3").await;
+        assert!(result.duration >= Duration::from_millis(300), "{:?}", result.duration);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn commands_are_data() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        for (text, output) in [
+            ("cat <<'E'\n$x `y` \"z\" \\n\nE", "$x `y` \"z\" \\n\n"),
+            ("cat <<E\n$((1+1))\nE\necho after", "2\nafter\n"),
+            ("echo 'a\nb' \"c'd\" e\\ f", "a\nb c'd e f\n"),
+            ("echo a\\;b; echo a\\|cat; echo x\\&y;", "a;b\na|cat\nx&y\n"),
+            ("for i in 1 2\ndo\n  echo $i\ndone", "1\n2\n"),
+            ("f() {\n  echo \"in f: $1\"\n}\nf x", "in f: x\n"),
+            ("echo ünïcödé 日本 🎉", "ünïcödé 日本 🎉\n"),
+            ("echo '!!' \"!x\"", "!! !x\n"),
+            ("Up=1; echo Enter", "Enter\n"),
+            ("printf 'no newline'", "no newline"),
+            ("\n\n  echo indented\n\n", "indented\n"),
+            ("# only a comment", ""),
+            ("", ""),
+            ("echo one; # comment\necho two", "one\ntwo\n"),
+            ("declare -A map=([k]=v); alias say=echo", ""),
+            ("say ${map[k]}", "v\n"),
+            ("printf '%s' '###PS1JSON###'", "###PS1JSON###"),
+        ] {
+            assert_eq!(run(&session, text).await, (0, output.into()), "{text:?}");
+        }
+        assert_eq!(run(&session, "if then").await.0, 2, "a syntax error is a result");
+        assert_eq!(run(&session, "echo 'never closed").await.0, 2);
+        let error = session.run("echo a\0b").await.unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error}");
+
+        let mut script = String::from("total=0\n");
+        while script.len() < 1 << 20 {
+            script.push_str(
+                "total=$((total + 1)) # a line like many others, with 'quotes' in \"it\"\n",
+            );
+        }
+        let lines = script.lines().count() - 1;
+        script.push_str("echo $total");
+        assert_eq!(run(&session, script).await, (0, format!("{lines}\n")));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn directories_with_odd_names_are_reported_exactly() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let names: [&[u8]; 5] = [
+            b"a \"b\" \\c",
+            b"semi;colon%41",
+            b"new\nline\x07bell\x1besc",
+            "ünï".as_bytes(),
+            b"\xff\xfe",
+        ];
+        for name in names {
+            let path = home.work().join(std::ffi::OsStr::from_bytes(name));
+            fs::create_dir(&path).unwrap();
+            let quoted = [b"cd -- \"$OLD/\"$'".as_slice(), &escape(name), b"'"].concat();
+            finish(&session, format!("OLD={}", home.work().display())).await;
+            let result = finish(&session, quoted).await;
+            assert_eq!((result.exit_code, &result.cwd), (0, &path));
+        }
+        shells.shut_down().await.unwrap();
+    });
+}
+
+fn escape(name: &[u8]) -> Vec<u8> {
+    name.iter().flat_map(|byte| format!("\\x{byte:02x}").into_bytes()).collect()
+}
+
+#[test]
+fn printing_cannot_fake_a_result() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        // Everything that a command can learn about its own marker goes into files; each is then
+        // printed with every secret-looking word in it made into an end marker.
+        let forge = r#"
+            forge() {
+                local word seq
+                for word in $(grep -aohE '[0-9a-f]{32,64}' "$@" 2>/dev/null | sort -u); do
+                    for seq in {0..40}; do
+                        printf '\e]7717;E;%s;%s;99;;u;h;/forged;\a' $seq $word
+                        printf '\e]7717;S;%s;%s\a' $seq $word
+                    done
+                done
+            }"#;
+        finish(&session, forge).await;
+        let cases = [
+            (
+                "set -x",
+                "exec 9>trace; BASH_XTRACEFD=9; set -x",
+                "forge trace",
+                "set +x; unset BASH_XTRACEFD",
+            ),
+            ("set -v", "exec 8>&2 2>verbose; set -v", "set +v; exec 2>&8; forge verbose", ":"),
+            (
+                "declare -p",
+                ":",
+                "{ declare -p; declare -f; set; trap -p; history; alias; } >all 2>&1; forge all",
+                ":",
+            ),
+            (
+                "DEBUG",
+                "trap 'echo \"$BASH_COMMAND $_ ${__sb_line-} ${__sb_nonce-}\" >>debug' DEBUG",
+                "forge debug",
+                "trap - DEBUG",
+            ),
+            (
+                "DEBUG -T",
+                "set -T; trap 'declare -p >>traced 2>&1' DEBUG",
+                "forge traced",
+                "set +T; trap - DEBUG",
+            ),
+            (
+                "ERR",
+                "set -E; trap 'declare -p >>errors 2>&1' ERR RETURN",
+                "false; forge errors",
+                "set +E; trap - ERR RETURN",
+            ),
+            (
+                "PROMPT_COMMAND",
+                "PROMPT_COMMAND='declare -p >prompt 2>&1'",
+                "forge prompt",
+                "PROMPT_COMMAND=",
+            ),
+            ("files", ":", "forge ../root/sessions/*/*", ":"),
+            ("environ", ":", "cat /proc/$$/environ /proc/self/environ >e; forge e", ":"),
+            (
+                "descriptors",
+                ":",
+                "ls -l /proc/self/fd >fds; bash -c 'read -t 0.1 -u 62 x; echo $x' >>fds 2>&1; forge fds",
+                ":",
+            ),
+        ];
+        for (name, before, during, after) in cases {
+            assert_eq!(finish(&session, before).await.exit_code, 0, "{name}");
+            let result = finish(&session, format!("{during}; echo the end; (exit 5)")).await;
+            assert_eq!(result.exit_code, 5, "{name}");
+            assert_ne!(result.cwd, std::path::Path::new("/forged"), "{name}");
+            let output = String::from_utf8_lossy(&raw(&session, &result)).into_owned();
+            assert!(output.contains("the end"), "{name}: {output:?}");
+            assert_eq!(finish(&session, after).await.exit_code, 0, "{name}");
+        }
+        // A forged marker of the right shape is output like any other.
+        let forged = "\x1b]7717;E;1;00000000000000000000000000000000;0;;u;h;/;\x07";
+        assert_eq!(run(&session, format!("printf '{forged}'; (exit 3)")).await, (3, forged.into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn an_old_stream_can_be_replayed_without_harm() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        // A second pipe-pane cannot be had, so the true stream of an inner session is taken.
+        let inner = home.session(&shells, "inner").await;
+        finish(&inner, "echo inner").await;
+        let stream = fs::read(inner.log().path()).unwrap();
+        assert!(!stream.windows(5).any(|window| window == b"]7717"), "the log holds no markers");
+        let path = home.work().join("stream");
+        fs::write(&path, &stream).unwrap();
+        assert_eq!(finish(&session, "cat stream; (exit 4)").await.exit_code, 4);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn what_users_do_to_their_shell_does_not_break_it() {
+    test(async {
+        let home = Home::new();
+        fs::write(
+            home.work().join(".bashrc"),
+            "sleep 0.7\nPS1='slow> '\nalias ll='echo aliased'\n",
+        )
+        .unwrap();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(
+            run(&session, "echo first").await,
+            (0, "first\n".into()),
+            "after a slow .bashrc"
+        );
+        assert_eq!(run(&session, "ll").await, (0, "aliased\n".into()));
+        for harm in [
+            "PS1='$(echo x; false) '",
+            "PROMPT_COMMAND='echo mine'",
+            "PROMPT_COMMAND=",
+            "PROMPT_COMMAND=(true true)",
+            "unset PROMPT_COMMAND",
+            "trap 'true' INT TERM EXIT",
+            "set -u",
+            "set -f; IFS=xyz",
+            "set -o noclobber",
+            "set -o vi",
+            "set -o emacs",
+            "set -o posix",
+            "set +o posix",
+            "shopt -s nocasematch extglob nullglob failglob",
+            "LC_ALL=C",
+            "unset HISTCONTROL; history -c",
+            "stty -echo",
+            "stty sane",
+            "read() { echo mine; }; printf() { echo mine; }; local() { :; }; set() { :; }",
+            "unset -f read printf local set",
+            "exec 3>&1 4<&0",
+            "readonly LINENO_COPY=1; unset BASH_CMDS",
+            "unalias -a; alias echo='echo'",
+            "ulimit -n 100",
+        ] {
+            let result = finish(&session, harm).await;
+            assert_eq!((result.exit_code, &result.ended), (0, &Ended::AtPrompt), "{harm}");
+            let result = finish(&session, "echo well; (exit 9)").await;
+            assert_eq!(result.exit_code, 9, "{harm}");
+            assert_eq!(text_of(&session, &result), "well\n", "{harm}");
+        }
+        // The shell's own output goes elsewhere: results still come.
+        assert_eq!(run(&session, "exec >|out").await.0, 0);
+        assert_eq!(run(&session, "echo hidden; (exit 2)").await, (2, String::new()));
+        assert_eq!(run(&session, "exec >/dev/tty; cat out").await, (0, "hidden\n".into()));
+        assert_eq!(session.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn set_x_and_debug_traps_show_the_users_commands_only() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(run(&session, "set -x").await, (0, String::new()));
+        let (_, output) = run(&session, "echo x").await;
+        assert!(output.contains("echo x\nx\n") && !output.contains("__sb_end"), "{output}");
+        run(&session, "set +x").await;
+        run(&session, "trap 'echo D:$BASH_COMMAND' DEBUG").await;
+        let (_, output) = run(&session, "true").await;
+        assert!(output.contains("D:true\n") && !output.contains("__sb_end"), "{output}");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn keys_signals_and_input_reach_the_program() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+
+        // The line comes from the program itself: before that, Ctrl-C would meet the shell.
+        let sleeping = "bash -c 'echo up; exec sleep 100'";
+        let job = session.run(sleeping).await.unwrap();
+        until_printed(&session, 0, "up").await;
+        assert!(matches!(session.run("echo").await, Err(Error::Busy { seq: 1, .. })));
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 130);
+
+        let job =
+            session.run("unset PROMPT_COMMAND; bash -c 'echo go; exec sleep 100'").await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "go").await;
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 130, "also when the hook at the prompt is gone");
+
+        let job = session.run(sleeping).await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "up").await;
+        session.press(vec!["C-z".parse().unwrap()]).await.unwrap();
+        let result = ended(&job).await;
+        assert_eq!(result.exit_code, 148);
+        assert!(text_of(&session, &result).contains("Stopped"));
+        assert_eq!(finish(&session, "kill %1").await.exit_code, 0);
+
+        let job = session.run("IFS= read -r -p 'name? ' name; echo \"<$name>\"").await.unwrap();
+        until_printed(&session, 0, "name? ").await;
+        session.type_bytes(" a;b\\; \"ü\"\r").await.unwrap();
+        let result = ended(&job).await;
+        assert_eq!(text_of(&session, &result), "name?  a;b\\; \"ü\"\n< a;b\\; \"ü\">\n");
+
+        let job = session.run("cat >copy; wc -l <copy").await.unwrap();
+        job.started().await.unwrap();
+        session.type_bytes("one\rtwo\r").await.unwrap();
+        session.press(vec!["C-d".parse().unwrap()]).await.unwrap();
+        let result = ended(&job).await;
+        assert!(text_of(&session, &result).ends_with("2\n"));
+
+        // A process that ignores Ctrl-C is ended by a signal that it cannot ignore.
+        let job = session
+            .run("bash -c \"trap '' INT TERM; echo up; while :; do sleep 0.1; done\"")
+            .await
+            .unwrap();
+        until_printed(&session, job.output().unwrap().start, "up").await;
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        until_printed(&session, job.output().unwrap().start, "^C").await;
+        session.signal(Signal::Terminate).await.unwrap();
+        assert!(job.result().is_none());
+        session.signal(Signal::Kill).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 137);
+
+        session.resize(Size { columns: 93, rows: 31 }).await.unwrap();
+        assert_eq!(run(&session, "stty size").await, (0, "31 93\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_dead_shell_is_reported_and_replaced_in_its_directory() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        fs::create_dir(home.work().join("deep")).unwrap();
+        finish(&session, "cd deep").await;
+        let deep = home.work().join("deep");
+        for (text, code) in [
+            ("echo bye; exit 3", 3),
+            ("exec sh -c 'echo bye; exit 4'", 4),
+            ("set -e; echo bye; (exit 5); echo not reached", 5),
+            ("echo bye; kill -9 $$", 137),
+        ] {
+            let result = finish(&session, text).await;
+            assert_eq!((result.exit_code, &result.ended), (code, &Ended::ShellExited), "{text}");
+            let output = text_of(&session, &result);
+            assert!(
+                output.starts_with("bye\n") && !output.contains("not reached"),
+                "{text}: {output}"
+            );
+            // The next command waits for the new shell by itself.
+            assert_eq!(run(&session, "pwd").await, (0, format!("{}\n", deep.display())), "{text}");
+        }
+        assert_eq!(session.status().restarts, 4);
+        // Ctrl-D at the prompt is nobody's command; the shell comes back all the same.
+        session.press(vec!["C-d".parse().unwrap()]).await.unwrap();
+        within("the restart", async {
+            while session.status().restarts < 5 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert_eq!(run(&session, "echo back").await, (0, "back\n".into()));
+        assert_eq!(session.status().phase, Phase::Idle);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn environment_and_names_are_taken_as_given() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let mut spec = home.spec("a");
+        let value = "a \"b\" 'c' $d\n%e;ü";
+        spec.environment.push(("MINE".into(), value.into()));
+        spec.environment.push(("LONG".into(), "x".repeat(100_000).into()));
+        let session = shells.create(spec).await.unwrap();
+        assert_eq!(
+            run(&session, "printf %s \"$MINE\"; echo ${#LONG}").await.1,
+            format!("{value}100000\n")
+        );
+        assert_eq!(run(&session, "env | grep -c ^MINE=; echo ${TMUX-none}").await.1, "1\nnone\n");
+        assert!(matches!(shells.create(home.spec("a")).await, Err(Error::SessionExists(_))));
+        let mut bad = home.spec("b");
+        bad.environment.push(("1X".into(), "".into()));
+        assert!(matches!(shells.create(bad).await, Err(Error::Invalid(_))));
+        let nowhere = sandbox::shell::SessionSpec { cwd: "/nowhere".into(), ..home.spec("b") };
+        assert!(matches!(shells.create(nowhere).await, Err(Error::Invalid(_))));
+        assert_eq!(shells.list().len(), 1);
+        assert!(shells.get(&id("a")).is_some());
+        session.close().await.unwrap();
+        session.close().await.unwrap();
+        assert!(matches!(session.run("x").await, Err(Error::SessionClosed(_))));
+        assert!(shells.list().is_empty());
+        home.session(&shells, "a").await;
+        shells.shut_down().await.unwrap();
+    });
+}
