@@ -1,0 +1,39 @@
+// Bundles the extension into dist/extension.js. With --tests also each test file into out/.
+import { build } from 'esbuild';
+import { readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+
+const common = {
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  sourcemap: true,
+  logLevel: 'warning',
+};
+
+rmSync('dist', { recursive: true, force: true });
+await build({
+  ...common,
+  entryPoints: ['src/extension.ts'],
+  outfile: 'dist/extension.js',
+  format: 'cjs',
+  external: ['vscode'],
+});
+
+if (process.argv.includes('--tests')) {
+  rmSync('out', { recursive: true, force: true });
+  const entryPoints = ['unit', 'editor', 'e2e'].flatMap((ring) =>
+    readdirSync(path.join('test', ring))
+      .filter((name) => name.endsWith('.test.ts') || name === 'index.ts' || name === 'driver.ts')
+      .map((name) => path.join('test', ring, name)),
+  );
+  await build({
+    ...common,
+    entryPoints,
+    outdir: 'out',
+    outbase: 'test',
+    format: 'cjs',
+    // Mocha finds its own parts by path, Playwright is large, and the editor gives vscode.
+    external: ['vscode', 'mocha', 'playwright-core'],
+  });
+}

@@ -1,0 +1,175 @@
+/**
+ * The wire as a host sees it: the TypeScript mirror of the `bridge-protocol` crate and of
+ * PROTOCOL.md. Messages in `tests/wire` keep the mirrors equal.
+ */
+
+/** Version that `bridge/hello` negotiates. */
+export const PROTOCOL_VERSION = 1;
+
+/** Largest message text in bytes. The daemon closes a connection that sends more. */
+export const MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** The methods that this extension serves, by their canonical names. */
+export const METHODS = [
+  'vscode/chat',
+  'vscode/showMessage',
+  'vscode/executeCommand',
+  'vscode/getChatHistory',
+] as const;
+
+export type Method = (typeof METHODS)[number];
+
+/** Finds a method by its name or an alias: with or without `vscode/`, camelCase or snake_case. */
+export function canonicalMethod(name: string): Method | undefined {
+  const short = name.startsWith('vscode/') ? name.slice('vscode/'.length) : name;
+  if (short.includes('/')) {
+    return undefined;
+  }
+  const camel = short.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return METHODS.find((method) => method === `vscode/${camel}`);
+}
+
+/** How long a request may take that names no `timeout`, in milliseconds. */
+export function defaultTimeout(method: Method | undefined): number {
+  return method === 'vscode/executeCommand' ? 10_000 : 30_000;
+}
+
+export interface ChatParams {
+  readonly message: string;
+  readonly model?: string;
+  readonly conversationId?: string;
+}
+
+export interface ChatResult {
+  readonly response: string;
+  readonly conversationId: string;
+  /** Present when nobody answered: a refusal is a result, not an error. */
+  readonly blocked?: true;
+  readonly blockedReason?: string;
+  readonly openedChat?: boolean;
+}
+
+export type MessageLevel = 'info' | 'warning' | 'error';
+
+export interface ShowMessageParams {
+  readonly message: string;
+  readonly level: MessageLevel;
+  readonly buttons: readonly string[];
+}
+
+export interface ShowMessageResult {
+  /** The button that was pressed. Absent without buttons, and when the message was dismissed. */
+  readonly choice?: string;
+}
+
+export interface ExecuteCommandParams {
+  readonly command: string;
+  readonly args: readonly unknown[];
+}
+
+export interface ExecuteCommandResult {
+  /** Absent when the command returned nothing. */
+  readonly result?: unknown;
+}
+
+export interface ChatHistoryParams {
+  readonly conversationId: string;
+  readonly limit: number;
+}
+
+export interface ChatHistoryMessage {
+  readonly role: 'user' | 'assistant';
+  readonly content: string;
+  /** Milliseconds since 1970. */
+  readonly timestamp: number;
+}
+
+export interface ChatHistoryResult {
+  /** Oldest first. */
+  readonly messages: readonly ChatHistoryMessage[];
+}
+
+/** What a window says of itself with `runtime/register` and `runtime/update`. */
+export interface Registration {
+  readonly title: string;
+  readonly workspaceFolders: readonly string[];
+  readonly methods: readonly string[];
+  readonly focused: boolean;
+}
+
+/** An id as its sender wrote it. */
+export type Id = number | string;
+
+export interface ErrorObject {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+/** One message from the daemon. */
+export type Message =
+  | { readonly kind: 'request'; readonly id: Id; readonly method: string; readonly params: unknown }
+  | { readonly kind: 'notification'; readonly method: string; readonly params: unknown }
+  | { readonly kind: 'result'; readonly id: Id; readonly result: unknown }
+  | { readonly kind: 'failure'; readonly id: Id | null; readonly error: ErrorObject }
+  | { readonly kind: 'invalid'; readonly reason: string };
+
+/** Reads one message. Never throws: text that is no message is `invalid`. */
+export function parse(text: string): Message {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { kind: 'invalid', reason: `not JSON: ${(error as Error).message}` };
+  }
+  if (!isObject(value) || value['jsonrpc'] !== '2.0') {
+    return { kind: 'invalid', reason: 'no JSON-RPC 2.0 object' };
+  }
+  const { id, method, params, result, error } = value;
+  if (method !== undefined) {
+    if (typeof method !== 'string') {
+      return { kind: 'invalid', reason: 'the method is no string' };
+    }
+    if (id === undefined) {
+      return { kind: 'notification', method, params };
+    }
+    return isId(id)
+      ? { kind: 'request', id, method, params }
+      : { kind: 'invalid', reason: 'the id is neither a number nor a string' };
+  }
+  if (isErrorObject(error) && result === undefined && (id === null || isId(id))) {
+    return { kind: 'failure', id, error };
+  }
+  if (error === undefined && result !== undefined && isId(id)) {
+    return { kind: 'result', id, result };
+  }
+  return { kind: 'invalid', reason: 'neither a request nor an answer' };
+}
+
+export function printRequest(id: Id, method: string, params?: unknown): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, method, params });
+}
+
+export function printNotification(method: string, params?: unknown): string {
+  return JSON.stringify({ jsonrpc: '2.0', method, params });
+}
+
+export function printResult(id: Id, result: unknown): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, result: result ?? {} });
+}
+
+export function printFailure(id: Id, error: ErrorObject): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error });
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isId(value: unknown): value is Id {
+  return typeof value === 'number' || typeof value === 'string';
+}
+
+function isErrorObject(value: unknown): value is ErrorObject & Record<string, unknown> {
+  return isObject(value) && typeof value['code'] === 'number' && typeof value['message'] === 'string';
+}

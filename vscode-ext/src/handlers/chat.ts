@@ -1,0 +1,115 @@
+/**
+ * `vscode/chat`: asks a language model of the editor and streams its answer.
+ *
+ * That nobody answers (no model, no consent, a refusal) is an ordinary result, marked `blocked`
+ * with a reason that a person can act upon. Only what was really said goes into the history.
+ */
+
+import * as vscode from 'vscode';
+
+import { BridgeError } from '../bridge/errors';
+import type { ChatHistoryMessage, ChatResult } from '../bridge/protocol';
+import { defaultModel } from '../config';
+import type { Ctx } from '../ctx';
+import { chooseModel } from './chatModel';
+import { readChatParams } from './params';
+import { forPerson } from './waiting';
+
+/** English has about four; fewer are on the safe side, and nothing breaks when it is exceeded. */
+const CHARACTERS_PER_TOKEN = 3;
+
+export async function chat(ctx: Ctx, params: unknown): Promise<ChatResult> {
+  const { message, model: wanted, conversationId = ctx.history.newConversationId() } = readChatParams(params);
+  const blocked = (reason: string): ChatResult => {
+    ctx.log.info(`A chat of ${ctx.source} was not answered: ${reason}`);
+    return { response: '', conversationId, blocked: true, blockedReason: reason, openedChat: false };
+  };
+
+  const offered = await vscode.lm.selectChatModels();
+  ctx.signal.throwIfAborted();
+  const choice = chooseModel(offered, wanted ?? defaultModel());
+  if (choice.kind === 'none') {
+    return blocked(
+      'no model: sign in to a provider of language models, such as GitHub Copilot, in this window',
+    );
+  }
+  if (choice.kind === 'unknown') {
+    const known = offered.map((model) => model.id).join(', ');
+    if (wanted !== undefined) {
+      throw new BridgeError(
+        'InvalidParams',
+        `There is no language model "${wanted}" here: use one of ${known}.`,
+      );
+    }
+    return blocked(
+      `no model "${choice.wanted}", which evolve.chat.defaultModel names: choose one of ${known}`,
+    );
+  }
+
+  const askedAt = Date.now();
+  try {
+    const room = choice.model.maxInputTokens * CHARACTERS_PER_TOKEN - message.length;
+    const remembered = ctx.history.recent(conversationId, room);
+    const response = await ask(ctx, choice.model, remembered, message);
+    ctx.history.add(conversationId, message, response, askedAt, Date.now());
+    return { response, conversationId };
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    if (error instanceof vscode.LanguageModelError) {
+      return blocked(reasonOf(error, choice.model));
+    }
+    throw error;
+  }
+}
+
+/** Sends the conversation and collects the answer, passing it on piece by piece. */
+async function ask(
+  ctx: Ctx,
+  model: vscode.LanguageModelChat,
+  remembered: readonly ChatHistoryMessage[],
+  message: string,
+): Promise<string> {
+  const cancellation = new vscode.CancellationTokenSource();
+  const cancel = (): void => {
+    cancellation.cancel();
+  };
+  ctx.signal.addEventListener('abort', cancel);
+  try {
+    const messages = [...remembered.map(toModelMessage), vscode.LanguageModelChatMessage.User(message)];
+    const justification = `The run of ${ctx.source} asks a language model.`;
+    // The editor may ask the person for consent first.
+    const request = model.sendRequest(messages, { justification }, cancellation.token);
+    const answer = await forPerson(ctx, { text: '' }, request);
+    let response = '';
+    for await (const text of answer.text) {
+      ctx.signal.throwIfAborted();
+      response += text;
+      ctx.progress({ text });
+    }
+    // A model may end its answer early, as if it were complete, when it is cancelled.
+    ctx.signal.throwIfAborted();
+    return response;
+  } finally {
+    ctx.signal.removeEventListener('abort', cancel);
+    cancellation.dispose();
+  }
+}
+
+function toModelMessage({ role, content }: ChatHistoryMessage): vscode.LanguageModelChatMessage {
+  return role === 'user'
+    ? vscode.LanguageModelChatMessage.User(content)
+    : vscode.LanguageModelChatMessage.Assistant(content);
+}
+
+function reasonOf(error: vscode.LanguageModelError, model: vscode.LanguageModelChat): string {
+  switch (error.code) {
+    case vscode.LanguageModelError.NoPermissions.name:
+      return `no consent: the use of ${model.name} was not allowed in this window`;
+    case vscode.LanguageModelError.NotFound.name:
+      return `no model: ${model.name} is no longer available in this window`;
+    case vscode.LanguageModelError.Blocked.name:
+      return `refused: ${model.name} says "${error.message}"`;
+    default:
+      return `failed: ${model.name} says "${error.message}"`;
+  }
+}

@@ -1,0 +1,36 @@
+/** Which language model answers: the caller's, the setting's, the first. */
+
+/** What can be chosen by. */
+export interface ModelNames {
+  readonly id: string;
+  readonly name: string;
+  readonly family: string;
+}
+
+export type ModelChoice<M> =
+  | { readonly kind: 'chosen'; readonly model: M }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'unknown'; readonly wanted: string };
+
+/** An exact name wins over a part of one; upper and lower case are alike in the latter. */
+export function chooseModel<M extends ModelNames>(
+  offered: readonly M[],
+  wanted: string | undefined,
+): ModelChoice<M> {
+  const [first] = offered;
+  if (first === undefined) {
+    return { kind: 'none' };
+  }
+  if (wanted === undefined || wanted === '') {
+    return { kind: 'chosen', model: first };
+  }
+  const part = wanted.toLowerCase();
+  const model =
+    offered.find((candidate) => names(candidate).includes(wanted)) ??
+    offered.find((candidate) => names(candidate).some((name) => name.toLowerCase().includes(part)));
+  return model ? { kind: 'chosen', model } : { kind: 'unknown', wanted };
+}
+
+function names(model: ModelNames): string[] {
+  return [model.id, model.name, model.family];
+}

@@ -1,0 +1,62 @@
+/** `vscode/executeCommand`: runs a command of the editor, if the policy allows it. */
+
+import * as vscode from 'vscode';
+
+import { BridgeError } from '../bridge/errors';
+import type { ExecuteCommandParams, ExecuteCommandResult } from '../bridge/protocol';
+import { commandPolicy } from '../config';
+import type { Ctx } from '../ctx';
+import { decide } from './commandPolicy';
+import { plain, revive } from './commandValues';
+import { readExecuteCommandParams } from './params';
+import { forPerson, whileWanted } from './waiting';
+
+/** As much of the arguments as fits into a question. */
+const SHOWN_ARGUMENTS = 200;
+
+export async function executeCommand(ctx: Ctx, params: unknown): Promise<ExecuteCommandResult> {
+  const request = readExecuteCommandParams(params);
+  const { command } = request;
+  await authorise(ctx, request);
+  const args = request.args.map(revive);
+  let result: unknown;
+  try {
+    // Commands cannot be called back: when the caller has gone, nobody reads what they return.
+    result = await whileWanted(ctx.signal, vscode.commands.executeCommand(command, ...args));
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    throw new BridgeError('CommandFailed', error instanceof Error ? error.message : String(error));
+  }
+  const value = plain(result);
+  return value === undefined ? {} : { result: value };
+}
+
+async function authorise(ctx: Ctx, { command, args }: ExecuteCommandParams): Promise<void> {
+  const decision = ctx.grants.has(command) ? 'allow' : decide(command, commandPolicy());
+  if (decision === 'allow') {
+    return;
+  }
+  if (decision === 'deny') {
+    const reason = vscode.workspace.isTrusted
+      ? 'the setting evolve.commands.policy forbids it'
+      : 'the workspace is not trusted';
+    throw new BridgeError('NotAllowed', `The command ${command} was not executed: ${reason}.`);
+  }
+  const question = `The run of ${ctx.source} wants to execute the command ${command}${shown(args)}.`;
+  const asked = vscode.window.showWarningMessage(question, 'Allow', 'Allow for This Run', 'Deny');
+  const choice = await forPerson(ctx, { waitingFor: 'person' }, asked);
+  if (choice === 'Allow for This Run') {
+    ctx.grants.add(command);
+  } else if (choice !== 'Allow') {
+    const message = `The command ${command} was not executed: it was not allowed in the editor.`;
+    throw new BridgeError('BlockedByUser', message, { reason: choice === 'Deny' ? 'denied' : 'dismissed' });
+  }
+}
+
+function shown(args: readonly unknown[]): string {
+  if (args.length === 0) {
+    return '';
+  }
+  const text = JSON.stringify(args).slice(1, -1);
+  return ` with ${text.length > SHOWN_ARGUMENTS ? `${text.slice(0, SHOWN_ARGUMENTS)}…` : text}`;
+}

@@ -1,0 +1,85 @@
+/** Reads the parameters of requests. Each error names the parameter and what it should be. */
+
+import { BridgeError } from '../bridge/errors';
+import {
+  isObject,
+  type ChatHistoryParams,
+  type ChatParams,
+  type ExecuteCommandParams,
+  type MessageLevel,
+  type ShowMessageParams,
+} from '../bridge/protocol';
+
+const LEVELS: readonly MessageLevel[] = ['info', 'warning', 'error'];
+
+/** Messages of a conversation that are returned when the caller names no limit. */
+const HISTORY_LIMIT = 10;
+
+export function readChatParams(params: unknown): ChatParams {
+  const members = object(params);
+  const model = optionalText(members, 'model');
+  const conversationId = optionalText(members, 'conversationId');
+  return {
+    message: text(members, 'message'),
+    ...(model === undefined ? {} : { model }),
+    ...(conversationId === undefined ? {} : { conversationId }),
+  };
+}
+
+export function readShowMessageParams(params: unknown): ShowMessageParams {
+  const members = object(params);
+  const buttons = members['buttons'] ?? [];
+  if (!Array.isArray(buttons) || !buttons.every((button) => typeof button === 'string' && button !== '')) {
+    throw new BridgeError('InvalidParams', 'The parameter buttons must be an array of texts.');
+  }
+  return {
+    message: text(members, 'message'),
+    // Callers of the original project rely on it: a level that we do not know is shown as info.
+    level: LEVELS.find((level) => level === members['level']) ?? 'info',
+    buttons: buttons as string[],
+  };
+}
+
+export function readExecuteCommandParams(params: unknown): ExecuteCommandParams {
+  const members = object(params);
+  const args = members['args'] ?? [];
+  if (!Array.isArray(args)) {
+    throw new BridgeError('InvalidParams', 'The parameter args must be an array.');
+  }
+  return { command: text(members, 'command'), args };
+}
+
+export function readChatHistoryParams(params: unknown): ChatHistoryParams {
+  const members = object(params);
+  const limit = members['limit'] ?? HISTORY_LIMIT;
+  if (typeof limit !== 'number' || limit < 0) {
+    throw new BridgeError('InvalidParams', 'The parameter limit must be a number that is not negative.');
+  }
+  return { conversationId: text(members, 'conversationId'), limit: Math.floor(limit) };
+}
+
+function object(params: unknown): Record<string, unknown> {
+  if (params === undefined || params === null) {
+    return {};
+  }
+  if (!isObject(params)) {
+    throw new BridgeError('InvalidParams', 'The parameters must be an object.');
+  }
+  return params;
+}
+
+function text(members: Record<string, unknown>, name: string): string {
+  const value = optionalText(members, name);
+  if (value === undefined) {
+    throw new BridgeError('InvalidParams', `Missing ${name} parameter: it must be a text that is not empty.`);
+  }
+  return value;
+}
+
+function optionalText(members: Record<string, unknown>, name: string): string | undefined {
+  const value = members[name] ?? '';
+  if (typeof value !== 'string') {
+    throw new BridgeError('InvalidParams', `The parameter ${name} must be a text.`);
+  }
+  return value === '' ? undefined : value;
+}

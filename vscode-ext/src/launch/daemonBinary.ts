@@ -1,0 +1,57 @@
+/** Which `bridge-daemon` to start: the setting's, the one in the extension, the one on PATH. */
+
+import { accessSync, chmodSync, constants, statSync } from 'node:fs';
+import path from 'node:path';
+
+const NAME = 'bridge-daemon';
+
+export interface DaemonPlaces {
+  /** The setting `evolve.daemon.path`; empty when unset. */
+  readonly setting: string;
+  /** The folder of the extension that holds bundled programs. */
+  readonly bundled: string;
+  /** The variable PATH. */
+  readonly path: string | undefined;
+}
+
+export type FoundDaemon =
+  | { readonly kind: 'found'; readonly path: string }
+  /** The setting names something that cannot be run: said instead of taking another one. */
+  | { readonly kind: 'settingWrong'; readonly path: string }
+  | { readonly kind: 'missing' };
+
+export function findDaemon(places: DaemonPlaces): FoundDaemon {
+  if (places.setting !== '') {
+    return isProgram(places.setting)
+      ? { kind: 'found', path: places.setting }
+      : { kind: 'settingWrong', path: places.setting };
+  }
+  const bundled = path.join(places.bundled, NAME);
+  makeExecutable(bundled);
+  const onPath = (places.path ?? '').split(path.delimiter).filter((entry) => path.isAbsolute(entry));
+  const found = [bundled, ...onPath.map((entry) => path.join(entry, NAME))].find(isProgram);
+  return found === undefined ? { kind: 'missing' } : { kind: 'found', path: found };
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Some tools that unpack a VSIX forget the mode of its files. */
+function makeExecutable(file: string): void {
+  try {
+    accessSync(file, constants.F_OK);
+    accessSync(file, constants.X_OK);
+  } catch {
+    try {
+      chmodSync(file, 0o755);
+    } catch {
+      // Not there, or not ours to change: `isProgram` decides.
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/** Something that went wrong and that the person can do something about. */
+
+import * as vscode from 'vscode';
+
+/** A button below the message. */
+export interface Remedy {
+  readonly title: string;
+  readonly run: () => unknown;
+}
+
+export class Problem extends Error {
+  override readonly name = 'Problem';
+
+  constructor(
+    message: string,
+    readonly remedies: readonly Remedy[] = [],
+  ) {
+    super(message);
+  }
+}
+
+export const showLog = (log: vscode.LogOutputChannel): Remedy => ({
+  title: 'Show Log',
+  run: () => {
+    log.show();
+  },
+});
+
+/** Shows what was thrown. Does not wait for the person. */
+export function report(thrown: unknown, log: vscode.LogOutputChannel): void {
+  const problem = thrown instanceof Problem ? thrown : new Problem(messageOf(thrown), [showLog(log)]);
+  log.error(problem.message);
+  const titles = problem.remedies.map(({ title }) => title);
+  void vscode.window.showErrorMessage(problem.message, ...titles).then(async (choice) => {
+    try {
+      await problem.remedies.find(({ title }) => title === choice)?.run();
+    } catch (error) {
+      report(error, log);
+    }
+  });
+}
+
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

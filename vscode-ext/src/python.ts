@@ -1,0 +1,55 @@
+/** The Python of a file: asks the settings and the Python extension. */
+
+import * as vscode from 'vscode';
+
+import { openSetting, runSettings } from './config';
+import { askPython, choosePython, type PythonFacts } from './launch/python';
+import { Problem } from './problem';
+
+/** The little that we use of the Python extension's interface. */
+interface PythonExtension {
+  readonly environments: {
+    getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string };
+    resolveEnvironment(environment: {
+      readonly path: string;
+    }): Promise<{ readonly executable: { readonly uri?: vscode.Uri } } | undefined>;
+  };
+}
+
+export interface FoundPython {
+  readonly path: string;
+  /** What it can do. Throws a {@link Problem} when it cannot be started. */
+  ask(directory: string, environment: Record<string, string>): Promise<PythonFacts>;
+}
+
+export async function findPython(file: vscode.Uri): Promise<FoundPython> {
+  const path = choosePython({
+    setting: runSettings(file).pythonPath,
+    chosen: await chosenInPythonExtension(file),
+    variable: process.env['PYTHON_PATH'],
+  });
+  return {
+    path,
+    ask: async (directory, environment) => {
+      try {
+        return await askPython(path, directory, { ...process.env, ...environment });
+      } catch (error) {
+        throw new Problem(`Python could not be started as ${path}: ${(error as Error).message}.`, [
+          { title: 'Choose Python', run: () => openSetting('python.path') },
+        ]);
+      }
+    },
+  };
+}
+
+/** Another extension's trouble must not stop a run: without an answer there is no choice. */
+async function chosenInPythonExtension(file: vscode.Uri): Promise<string | undefined> {
+  try {
+    const python = await vscode.extensions.getExtension<PythonExtension>('ms-python.python')?.activate();
+    const active = python?.environments.getActiveEnvironmentPath(file);
+    const resolved = active && (await python?.environments.resolveEnvironment(active));
+    return resolved?.executable.uri?.fsPath;
+  } catch {
+    return undefined;
+  }
+}

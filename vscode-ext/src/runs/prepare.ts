@@ -1,0 +1,173 @@
+/** From a net and the settings to the program of a terminal. */
+
+import { randomBytes } from 'node:crypto';
+import net from 'node:net';
+import path from 'node:path';
+
+import * as vscode from 'vscode';
+
+import { openSetting, runSettings, type RunSettings } from '../config';
+import type { Window } from '../ctx';
+import {
+  defaultTemplate,
+  expand,
+  stayOpen,
+  variables,
+  withBridge,
+  type TerminalProgram,
+} from '../launch/commandLine';
+import { findDaemon } from '../launch/daemonBinary';
+import { BRIDGE_VARIABLES, pythonEnvironment } from '../launch/environment';
+import { isTooOld, OLDEST_PYTHON } from '../launch/python';
+import { RunFolder } from '../launch/runFolder';
+import { Problem } from '../problem';
+import { findPython } from '../python';
+
+/** Everything that is needed to start a run. */
+export interface PreparedRun {
+  readonly session: string;
+  readonly folder: RunFolder;
+  readonly bridged: boolean;
+  readonly terminal: TerminalProgram & Pick<vscode.TerminalOptions, 'cwd' | 'env'>;
+}
+
+/** What a person chose instead of a setting, for one run. */
+export type Overrides = Partial<Pick<RunSettings, 'port' | 'bridgeEnabled'>>;
+
+/** Throws a {@link Problem} when something is missing. */
+export async function prepare(
+  window: Window,
+  file: vscode.Uri,
+  overrides: Overrides,
+  retry: (overrides: Overrides) => unknown,
+): Promise<PreparedRun> {
+  const settings = { ...runSettings(file), ...overrides };
+  const directory = vscode.workspace.getWorkspaceFolder(file)?.uri.fsPath ?? path.dirname(file.fsPath);
+  const bundled = vscode.Uri.joinPath(window.extension.extensionUri, 'bundled').fsPath;
+  const daemon = settings.bridgeEnabled
+    ? requireDaemon(settings, path.join(bundled, 'bin'), () => retry({ ...overrides, bridgeEnabled: false }))
+    : undefined;
+  if (daemon !== undefined && settings.port !== 0 && !(await isFree(settings.port))) {
+    throw new Problem(
+      `Port ${settings.port}, which evolve.runBridge.port names, is in use, perhaps by another run.`,
+      [
+        { title: 'Use a Free Port', run: () => retry({ ...overrides, port: 0 }) },
+        { title: 'Open Setting', run: () => openSetting('runBridge.port') },
+      ],
+    );
+  }
+  const python = pythonEnvironment(path.join(bundled, 'python'), inheritedPythonPath());
+  const command = await runCommand(file, directory, settings, python);
+
+  const session = randomBytes(8).toString('hex');
+  const folder = RunFolder.create(window.extension.globalStorageUri.fsPath, session, file.fsPath);
+  const program =
+    daemon === undefined
+      ? command
+      : withBridge(command, {
+          daemon,
+          session,
+          port: settings.port,
+          logFile: folder.logFile,
+          logLevel: daemonLevel(window.log.logLevel),
+        });
+  const unset = daemon === undefined ? Object.fromEntries(BRIDGE_VARIABLES.map((name) => [name, null])) : {};
+  return {
+    session,
+    folder,
+    bridged: daemon !== undefined,
+    terminal: { ...stayOpen(program, folder.exitFile), cwd: directory, env: { ...python, ...unset } },
+  };
+}
+
+function requireDaemon(settings: RunSettings, bundled: string, runWithout: () => unknown): string {
+  const found = findDaemon({ setting: settings.daemonPath, bundled, path: process.env['PATH'] });
+  switch (found.kind) {
+    case 'found':
+      return found.path;
+    case 'settingWrong':
+      throw new Problem(
+        `The setting evolve.daemon.path names ${found.path}, which is no program that can be started.`,
+        [{ title: 'Open Setting', run: () => openSetting('daemon.path') }],
+      );
+    case 'missing':
+      throw new Problem(
+        'The program bridge-daemon was not found. Install the version of this extension for your platform, which contains it, ' +
+          'or build it with "cargo build --release" and set evolve.daemon.path, or put it on PATH.',
+        [
+          { title: 'Open Setting', run: () => openSetting('daemon.path') },
+          { title: 'Run Without Bridge', run: runWithout },
+        ],
+      );
+  }
+}
+
+async function runCommand(
+  file: vscode.Uri,
+  directory: string,
+  settings: RunSettings,
+  environment: Record<string, string>,
+): Promise<string[]> {
+  if (settings.runCommand.length > 0) {
+    const { path: python } = await findPython(file);
+    return expandOrExplain(settings.runCommand, python, file, directory);
+  }
+  const python = await findPython(file);
+  const facts = await python.ask(directory, environment);
+  if (!facts.engine && isTooOld(facts.version)) {
+    throw new Problem(
+      `${python.path} is Python ${facts.version.join('.')}, and nets need ${OLDEST_PYTHON.join('.')} or newer.`,
+      [{ title: 'Choose Python', run: () => openSetting('python.path') }],
+    );
+  }
+  return expandOrExplain(defaultTemplate(facts.engine), python.path, file, directory);
+}
+
+function expandOrExplain(
+  template: readonly string[],
+  python: string,
+  file: vscode.Uri,
+  directory: string,
+): string[] {
+  try {
+    return expand(template, variables(python, file.fsPath, directory));
+  } catch (error) {
+    throw new Problem((error as Error).message, [
+      { title: 'Open Setting', run: () => openSetting('run.command') },
+    ]);
+  }
+}
+
+/** PYTHONPATH as a terminal would have it without us: the user's settings, else our own. */
+function inheritedPythonPath(): string | undefined {
+  const platform = process.platform === 'darwin' ? 'osx' : 'linux';
+  const terminal = vscode.workspace
+    .getConfiguration('terminal.integrated.env')
+    .get<Record<string, string | null>>(platform, {});
+  return terminal['PYTHONPATH'] ?? process.env['PYTHONPATH'];
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = net.createServer();
+    probe.once('error', () => {
+      resolve(false);
+    });
+    probe.listen(port, '127.0.0.1', () => {
+      probe.close(() => {
+        resolve(true);
+      });
+    });
+  });
+}
+
+/** The daemon's log goes into our channel, so it follows the level that was chosen there. */
+function daemonLevel(level: vscode.LogLevel): string {
+  const names: Partial<Record<vscode.LogLevel, string>> = {
+    [vscode.LogLevel.Trace]: 'trace',
+    [vscode.LogLevel.Debug]: 'debug',
+    [vscode.LogLevel.Info]: 'info',
+    [vscode.LogLevel.Warning]: 'warn',
+  };
+  return names[level] ?? 'error';
+}

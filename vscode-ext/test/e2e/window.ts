@@ -1,0 +1,186 @@
+/** A window of the editor in a real browser, driven as a person would drive it. */
+
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+
+import { chromium, type Browser, type BrowserContext, type Locator, type Page } from 'playwright-core';
+
+const screenshots = path.resolve(__dirname, '../../../.cache/screenshots');
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+    ],
+  });
+}
+
+/** How long something may take that a person waits for. Machines that run tests are slow. */
+const PATIENCE = 30_000;
+
+let failures = 0;
+
+export class Window {
+  private constructor(
+    readonly page: Page,
+    readonly context: BrowserContext,
+  ) {}
+
+  /** Opens a folder in a new window with a fresh profile, or in a second one of the same profile. */
+  static async open(
+    browser: Browser,
+    url: string,
+    folder: string,
+    context?: BrowserContext,
+  ): Promise<Window> {
+    const profile = context ?? (await browser.newContext({ viewport: { width: 1280, height: 800 } }));
+    const page = await profile.newPage();
+    await page.goto(`${url}?folder=${encodeURIComponent(folder)}`);
+    const window = new Window(page, profile);
+    await window.loaded();
+    return window;
+  }
+
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.loaded();
+  }
+
+  async close(): Promise<void> {
+    await this.context.close();
+  }
+
+  /**
+   * Runs a command through the palette. A palette that opens too early lacks commands, and one
+   * that opens while something else takes the focus closes again: then it is opened anew.
+   */
+  async command(title: string): Promise<void> {
+    const soon = { timeout: 2_000 };
+    const offer = async (): Promise<boolean> => {
+      try {
+        await this.page.keyboard.press('Escape');
+        await this.page.keyboard.press('F1');
+        await this.input.fill(`>${title}`, soon);
+        await this.row(title).waitFor(soon);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    for (const end = Date.now() + PATIENCE; Date.now() < end;) {
+      if (await offer()) {
+        await this.row(title).click();
+        return;
+      }
+    }
+    throw await this.failure(`the command "${title}" in the palette`);
+  }
+
+  /** Opens a file of the workspace by name. */
+  async openFile(name: string): Promise<void> {
+    await this.page.keyboard.press('Control+P');
+    await this.visible('the list of files', this.input);
+    await this.input.fill(name);
+    await this.choose(name);
+    await this.visible(`the tab of ${name}`, this.page.locator('.tab.active').filter({ hasText: name }));
+  }
+
+  /** Chooses an entry of an open list. */
+  async choose(text: string): Promise<void> {
+    await (await this.visible(`the entry "${text}"`, this.row(text))).click();
+  }
+
+  /** A notification that holds this text, once it is on screen. */
+  notification(text: string | RegExp): Promise<Locator> {
+    const found = this.page.locator('.notification-list-item').filter({ hasText: text });
+    return this.visible(`the notification ${String(text)}`, found);
+  }
+
+  /** A dialog that holds this text. */
+  dialog(text: string | RegExp): Promise<Locator> {
+    const found = this.page.locator('.monaco-dialog-box').filter({ hasText: text });
+    return this.visible(`the dialog ${String(text)}`, found);
+  }
+
+  /** Something in the settings editor. */
+  setting(text: string): Promise<Locator> {
+    return this.visible(`the setting "${text}"`, this.page.locator('.settings-editor').getByText(text));
+  }
+
+  async press(within: Locator, button: string): Promise<void> {
+    const found = within.getByRole('button', { name: button, exact: true });
+    await (await this.visible(`the button "${button}"`, found)).click();
+  }
+
+  /** Waits until a visible terminal shows this text; returns all that it shows. */
+  async terminalShows(text: string | RegExp): Promise<string> {
+    const pattern = typeof text === 'string' ? text : text.source;
+    const read = ([wanted, plain]: [string, boolean]): string | false => {
+      const rows = [...document.querySelectorAll('.terminal-wrapper.active .xterm-rows > div')];
+      const shown = rows.map((row) => row.textContent.replace(/\u00a0/g, ' ')).join('\n');
+      const fits = (content: string): boolean =>
+        plain ? content.includes(wanted) : new RegExp(wanted).test(content);
+      // Lines that the terminal has broken at its width are one line again.
+      return fits(shown) || fits(shown.replace(/\n/g, '')) ? shown : false;
+    };
+    try {
+      const wanted: [string, boolean] = [pattern, typeof text === 'string'];
+      const handle = await this.page.waitForFunction(read, wanted, { timeout: PATIENCE });
+      return (await handle.jsonValue()) as string;
+    } catch {
+      const shown = await this.page.locator('.terminal-wrapper.active .xterm-rows').allInnerTexts();
+      throw await this.failure(`${String(text)} in the terminal, which shows:\n${shown.join('\n')}`);
+    }
+  }
+
+  /** Types a line into the terminal that has the focus. */
+  async type(line: string): Promise<void> {
+    await this.page.keyboard.type(line);
+    await this.page.keyboard.press('Enter');
+  }
+
+  /** The status bar item of the extension, once it shows this. */
+  async status(text: string | RegExp): Promise<void> {
+    const item = this.page.locator('.part.statusbar .statusbar-item').filter({ hasText: text });
+    await this.visible(`${String(text)} in the status bar`, item);
+  }
+
+  /** Keeps a picture as an artefact of the tests. */
+  async screenshot(name: string): Promise<void> {
+    mkdirSync(screenshots, { recursive: true });
+    await this.page.screenshot({ path: path.join(screenshots, `${name}.png`) });
+  }
+
+  /** Waits for the first of these elements. */
+  async visible(what: string, found: Locator): Promise<Locator> {
+    try {
+      await found.first().waitFor({ timeout: PATIENCE });
+    } catch {
+      throw await this.failure(what);
+    }
+    return found.first();
+  }
+
+  private async failure(what: string): Promise<Error> {
+    const name = `failure-${path.basename(process.argv[1] ?? '', '.test.js')}-${++failures}`;
+    await this.screenshot(name);
+    return new Error(`waited ${PATIENCE / 1000} seconds for ${what} (see .cache/screenshots/${name}.png)`);
+  }
+
+  private get input(): Locator {
+    return this.page.locator('.quick-input-widget input.input').first();
+  }
+
+  private row(text: string): Locator {
+    return this.page.locator('.quick-input-list .monaco-list-row').filter({ hasText: text }).first();
+  }
+
+  private async loaded(): Promise<void> {
+    await this.visible('the workbench', this.page.locator('.monaco-workbench .part.statusbar'));
+  }
+}

@@ -1,0 +1,17 @@
+/** Where the extension host enters: runs the suites and writes what became of them into a file. */
+
+import path from 'node:path';
+
+import Mocha from 'mocha';
+
+export async function run(): Promise<void> {
+  const output = process.env['RUN_BRIDGE_TEST_RESULTS'];
+  const mocha = new Mocha({ ui: 'tdd', timeout: 30_000, reporter: 'json', reporterOptions: { output } });
+  for (const suite of ['commandValues', 'host', 'runs']) {
+    mocha.addFile(path.join(__dirname, `${suite}.test.js`));
+  }
+  const failures = await new Promise<number>((resolve) => mocha.run(resolve));
+  if (failures > 0) {
+    throw new Error(`${failures} test(s) failed`);
+  }
+}
