@@ -1,4 +1,4 @@
-//! Persistent shells, files and kernels for agents.
+//! Persistent shells and files for agents.
 //!
 //! - [`shell`]: real interactive shells on a private tmux server, with exact results and lossless
 //!   output.
