@@ -148,16 +148,14 @@ fn the_terminals_own_interrupt_reaches_the_program_once() {
         print('total', count, flush=True)";
     let line =
         format!("{} run -- python3 -c {}", binary("bridge-daemon").display(), quoted(program));
-    let mut command = harness::command("script");
-    command.args(["-qefc", &line, "/dev/null"]).env("XDG_RUNTIME_DIR", directory.path());
-    let mut terminal = Program::start(&mut command);
-    let until = |terminal: &Program, text: &str| while !terminal.line().contains(text) {};
-    until(&terminal, "ready");
+    let mut terminal = Program::on_a_terminal(directory.path(), &line);
+    terminal.line_with("ready");
     terminal.write("\x03");
-    until(&terminal, "interrupt 1");
+    terminal.line_with("interrupt 1");
     terminal.write("\n");
-    until(&terminal, "total 1");
-    assert!(terminal.wait().success());
+    terminal.line_with("total 1");
+    terminal.line_with("exit code 0");
+    terminal.wait();
 }
 
 fn quoted(text: &str) -> String {

@@ -132,20 +132,13 @@ fn the_person_at_the_terminal_answers() {
         binary("bridge-daemon").display(),
         client.display()
     );
-    let mut command = harness::command("script");
-    command.args(["-qefc", &line, "/dev/null"]).env("XDG_RUNTIME_DIR", directory.path());
-    let mut terminal = Program::start(&mut command);
-    let until = |terminal: &Program, text: &str| loop {
-        let line = terminal.line();
-        if line.contains(text) {
-            return line;
-        }
-    };
-    until(&terminal, "[chat] Deploy?");
+    let mut terminal = Program::on_a_terminal(directory.path(), &line);
+    terminal.line_with("[chat] Deploy?");
     terminal.write("go ahead\n");
-    until(&terminal, "go ahead");
-    until(&terminal, "Sure?");
+    terminal.line_with("go ahead");
+    terminal.line_with("Sure?");
     terminal.write("2\n");
-    until(&terminal, "No");
-    assert!(terminal.wait().success());
+    terminal.line_with("No");
+    terminal.line_with("exit code 0");
+    terminal.wait();
 }

@@ -3,6 +3,7 @@
 use std::borrow::BorrowMut;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -53,6 +54,17 @@ impl Program {
         Self { child, stdin, lines, stderr, stderr_ended, name }
     }
 
+    /// A shell command on a terminal of its own, on which the test types. The last line tells the
+    /// exit code: that of `script` is a matter of luck when the terminal closes before the command
+    /// has been reaped.
+    pub fn on_a_terminal(runtime_directory: &Path, shell_command: &str) -> Self {
+        // The shell outlives a Ctrl-C that is meant for the command.
+        let line = format!("trap : INT; {shell_command}; echo exit code $?");
+        let mut script = command("script");
+        script.args(["-qfc", &line, "/dev/null"]).env("XDG_RUNTIME_DIR", runtime_directory);
+        Self::start(script)
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -67,6 +79,17 @@ impl Program {
             }
             Err(RecvTimeoutError::Disconnected) => {
                 panic!("{} closed its output: {}", self.name, self.stderr())
+            }
+        }
+    }
+
+    /// The next line of stdout that contains this text.
+    #[track_caller]
+    pub fn line_with(&self, text: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.contains(text) {
+                return line;
             }
         }
     }
