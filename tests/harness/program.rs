@@ -86,10 +86,12 @@ impl Program {
     /// The next line of stdout that contains this text.
     #[track_caller]
     pub fn line_with(&self, text: &str) -> String {
+        let mut passed = Vec::new();
         loop {
-            let line = self.line();
-            if line.contains(text) {
-                return line;
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(line) => passed.push(line),
+                Err(error) => panic!("{error}: {text:?} is not in {passed:?}: {}", self.stderr()),
             }
         }
     }
