@@ -1,0 +1,143 @@
+//! The arms: servers that answer the same load.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::framing::Framing;
+use crate::load::{Address, Target};
+use crate::peers::Peers;
+use crate::process::{Process, ourselves, root};
+use crate::servers::HostTarget;
+
+pub const SOCKET_IO_PATH: &str = "/socket.io/?EIO=4&transport=websocket";
+
+/// A server and how to reach it.
+pub struct Arm {
+    pub name: &'static str,
+    pub target: Target,
+    /// The process whose CPU time counts.
+    pub server: Process,
+    /// Answers at the other end of a broker.
+    _host: Option<Process>,
+    _directory: Option<TempDir>,
+}
+
+/// A bare server that returns bytes, to measure everything else by.
+pub struct Floor {
+    pub address: Address,
+    _server: Process,
+    _directory: Option<TempDir>,
+}
+
+impl Floor {
+    pub fn tcp() -> Result<Self> {
+        let mut server = Process::start(&mut ourselves(&["serve", "tcp"])?)?;
+        let address = Address::Tcp(server.line()?.parse()?);
+        Ok(Self { address, _server: server, _directory: None })
+    }
+
+    pub fn unix() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("echo");
+        let mut server = Process::start(ourselves(&["serve", "unix"])?.arg(&path))?;
+        server.line()?;
+        Ok(Self { address: Address::Unix(path), _server: server, _directory: Some(directory) })
+    }
+}
+
+pub const BROKER: &str = "Run Bridge broker, TCP (2 hops)";
+pub const BROKER_UNIX: &str = "Run Bridge broker, Unix socket (2 hops)";
+pub const ECHO: &str = "tokio-tungstenite echo (1 hop)";
+pub const JSONRPSEE: &str = "jsonrpsee call (1 hop)";
+pub const NODE: &str = "Node ws server (1 hop)";
+pub const SOCKET_IO: &str = "python-socketio broker (2 hops)";
+
+/// Starts every arm that can be.
+pub fn start(daemon: &Path, peers: &Peers) -> Result<Vec<Arm>> {
+    let mut arms = vec![
+        one_hop(ECHO, &mut ourselves(&["serve", "web-socket"])?, Framing::Echo)?,
+        one_hop(JSONRPSEE, &mut ourselves(&["serve", "jsonrpsee"])?, Framing::JsonRpc("echo"))?,
+        broker(BROKER, daemon, false)?,
+        broker(BROKER_UNIX, daemon, true)?,
+    ];
+    if let Ok(modules) = &peers.node {
+        let mut command = Command::new("node");
+        command
+            .arg(root().join("bench/peers/ws.js"))
+            .env("NODE_PATH", modules.join("node_modules"));
+        arms.push(one_hop(NODE, &mut command, Framing::Typed)?);
+    }
+    if let Ok(python) = &peers.python {
+        arms.push(socket_io(python)?);
+    }
+    Ok(arms)
+}
+
+fn one_hop(name: &'static str, command: &mut Command, framing: Framing) -> Result<Arm> {
+    let mut server = Process::start(command)?;
+    let address = Address::Tcp(server.line()?.parse()?);
+    let target = Target { address, path: "/", token: None, framing };
+    Ok(Arm { name, target, server, _host: None, _directory: None })
+}
+
+/// The daemon with a host attached.
+fn broker(name: &'static str, daemon: &Path, unix: bool) -> Result<Arm> {
+    let directory = tempfile::tempdir()?;
+    let (server, ready) = daemon_process(daemon, directory.path(), unix)?;
+    let token = |name: &str| ready[name].as_str().map(str::to_owned).context("no token");
+    let port =
+        ready["addr"].as_str().and_then(|addr| addr.trim_end_matches('/').rsplit(':').next());
+    let port = port.and_then(|port| port.parse().ok()).context("no port")?;
+    let address = match unix {
+        true => Address::Unix(socket_path(directory.path(), &ready)?),
+        false => Address::Tcp(port),
+    };
+    let host_target = HostTarget { address: address.clone(), token: token("hostToken")? };
+    let mut host = Process::start(&mut ourselves(&["serve", "host"])?)?;
+    host.write_line(&serde_json::to_string(&host_target)?)?;
+    host.line()?;
+    let framing = Framing::JsonRpc("vscode/chat");
+    let target = Target { address, path: "/", token: Some(token("token")?), framing };
+    Ok(Arm { name, target, server, _host: Some(host), _directory: Some(directory) })
+}
+
+/// Only the connection file tells where the Unix socket is.
+fn socket_path(directory: &Path, ready: &Value) -> Result<PathBuf> {
+    let session = ready["session"].as_str().context("no session")?;
+    let file = directory.join("run-bridge").join(session).with_extension("json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+    Ok(file["unix"].as_str().context("no Unix socket")?.into())
+}
+
+/// A daemon of our own, and what it said when it was ready.
+pub fn daemon_process(daemon: &Path, directory: &Path, unix: bool) -> Result<(Process, Value)> {
+    let mut command = Command::new(daemon);
+    // As a run has it: only errors are logged.
+    command.args(["serve", "--log", "error"]).env("XDG_RUNTIME_DIR", directory);
+    if unix {
+        command.arg("--unix");
+    }
+    let mut server = Process::start(&mut command)?;
+    let ready = serde_json::from_str(&server.line()?)?;
+    Ok((server, ready))
+}
+
+fn socket_io(python: &Path) -> Result<Arm> {
+    let script = root().join("bench/peers/socketio_broker.py");
+    let mut server = Process::start(Command::new(python).arg(script))?;
+    let port: u16 = server.line()?.parse()?;
+    let mut host =
+        Process::start(&mut ourselves(&["serve", "socket-io-host", &port.to_string()])?)?;
+    host.line()?;
+    let target = Target {
+        address: Address::Tcp(port),
+        path: SOCKET_IO_PATH,
+        token: None,
+        framing: Framing::SocketIo,
+    };
+    Ok(Arm { name: SOCKET_IO, target, server, _host: Some(host), _directory: None })
+}

@@ -1,0 +1,57 @@
+//! What a request and its reply look like on the wire of each arm.
+
+use anyhow::{Result, ensure};
+
+/// How an arm dresses a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// The same text comes back.
+    Echo,
+    /// JSON-RPC to a method that returns its params.
+    JsonRpc(&'static str),
+    /// The dialect of the original bridge, in a server without a broker.
+    Typed,
+    /// Socket.IO events with acknowledgements.
+    SocketIo,
+}
+
+impl Framing {
+    /// The text of a request.
+    pub fn request(self, id: u64, payload: &str) -> String {
+        match self {
+            Self::Echo => format!(r#"{{"id":{id},"message":"{payload}"}}"#),
+            Self::JsonRpc(method) => format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"message":"{payload}"}}}}"#
+            ),
+            Self::Typed => {
+                format!(r#"{{"id":{id},"type":"chat","params":{{"message":"{payload}"}}}}"#)
+            }
+            Self::SocketIo => format!(r#"42{id}["call",{{"message":"{payload}"}}]"#),
+        }
+    }
+
+    /// The id that a reply answers, if it is one. A reply that does not carry the payload is an error.
+    pub fn reply(self, text: &str, payload: &str) -> Result<Option<u64>> {
+        let id = match self {
+            Self::Echo | Self::JsonRpc(_) | Self::Typed => text.split(r#""id":"#).nth(1),
+            Self::SocketIo => match text.strip_prefix("43") {
+                Some(rest) => Some(rest),
+                None => return Ok(None),
+            },
+        };
+        let digits = id.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(""));
+        let carried = memchr::memmem::find(text.as_bytes(), payload.as_bytes()).is_some();
+        ensure!(carried, "a reply without its payload: {}", &text[..text.len().min(200)]);
+        Ok(digits.and_then(|digits| digits.parse().ok()))
+    }
+}
+
+/// A payload such that the whole request has about this many bytes.
+pub fn payload(bytes: usize) -> String {
+    let envelope = Framing::JsonRpc("vscode/chat").request(1000, "").len();
+    "The quick brown fox jumps over the lazy dog. "
+        .chars()
+        .cycle()
+        .take(bytes.saturating_sub(envelope))
+        .collect()
+}

@@ -1,0 +1,96 @@
+//! Processes under measurement: started by us, ended with us, their CPU time and memory read from the
+//! kernel.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// A server process. It is killed when dropped.
+pub struct Process {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts it; its stdin stays open as long as we live, and its stdout is ours to read.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        let stdout = BufReader::new(child.stdout.take().context("stdout is piped")?);
+        Ok(Self { child, stdout })
+    }
+
+    /// Gives it a line.
+    pub fn write_line(&mut self, line: &str) -> Result<()> {
+        let stdin = self.child.stdin.as_mut().context("stdin is piped")?;
+        Ok(writeln!(stdin, "{line}")?)
+    }
+
+    /// Its next line.
+    pub fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        if self.stdout.read_line(&mut line)? == 0 {
+            bail!("the process ended before it said that it was ready");
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// CPU time used so far, by all threads, to the nanosecond.
+    pub fn cpu(&self) -> Result<Duration> {
+        let mut total = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let times = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            total += times.split(' ').next().context("schedstat is empty")?.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(total))
+    }
+
+    /// Memory that is resident now.
+    pub fn resident_kib(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let text = line.context("no VmRSS")?.trim().trim_end_matches(" kB");
+        Ok(text.parse()?)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The optimised binary of a package, built if necessary. By a cargo of its own, so that it has the
+/// features that it ships with, and not those that our other arms ask for.
+pub fn built(package: &str) -> Result<PathBuf> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--package", package])
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("{package} does not build");
+    }
+    let ours = std::env::current_exe()?;
+    let target = ours.parent().and_then(Path::parent).context("we live in a target directory")?;
+    Ok(target.join("release").join(package))
+}
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench/ is below the root")
+}
+
+/// A command that runs another part of this program.
+pub fn ourselves(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments);
+    Ok(command)
+}

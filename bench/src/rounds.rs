@@ -1,0 +1,154 @@
+//! Latency, throughput and CPU time of all arms, in rounds: each arm has its turn in each, and begins
+//! with the floor. So a ratio compares two figures that are moments apart.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::arms::{self, Arm, BROKER, ECHO, Floor, JSONRPSEE, SOCKET_IO};
+use crate::framing::payload;
+use crate::load::{floor, latency, many, pipelined};
+use crate::peers::Peers;
+use crate::report::{Figure, Report, Target, median_of};
+
+const SIZES: [(&str, usize, usize); 3] =
+    [("200 B", 200, 1000), ("64 KiB", 64 * 1024, 200), ("1 MiB", 1024 * 1024, 20)];
+const IN_FLIGHT: u64 = 64;
+const CROWDS: [usize; 3] = [1, 100, 1000];
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// Figures by what is measured and by arm, one for each round.
+#[derive(Default)]
+struct Series(BTreeMap<(String, &'static str), Vec<f64>>);
+
+impl Series {
+    fn add(&mut self, what: impl Into<String>, arm: &'static str, figure: f64) {
+        self.0.entry((what.into(), arm)).or_default().push(figure);
+    }
+
+    fn get(&self, what: &str, arm: &'static str) -> Option<&Vec<f64>> {
+        self.0.get(&(what.to_owned(), arm))
+    }
+
+    /// Round by round, one arm's figure by another's.
+    fn ratios(&self, what: &str, arm: &'static str, to: &'static str) -> Option<Vec<f64>> {
+        let (ours, theirs) = (self.get(what, arm)?, self.get(what, to)?);
+        Some(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())
+    }
+}
+
+pub async fn measure(
+    report: &mut Report,
+    daemon: &Path,
+    peers: &Peers,
+    rounds: usize,
+) -> Result<()> {
+    for (peer, installed) in [("Node ws", &peers.node), ("python-socketio", &peers.python)] {
+        if let Err(reason) = installed {
+            report.note(format!("{peer} is not compared: {reason}"));
+        }
+    }
+    let arms = arms::start(daemon, peers)?;
+    let (tcp, unix) = (Floor::tcp()?, Floor::unix()?);
+    let mut series = Series::default();
+    for round in 0..rounds {
+        eprintln!("round {} of {rounds}", round + 1);
+        for turn in 0..arms.len() {
+            let arm = &arms[(round + turn) % arms.len()];
+            one_turn(&mut series, arm, &tcp).await.with_context(|| arm.name)?;
+        }
+        for (size, bytes, count) in SIZES {
+            let bare = median_of(floor(&tcp.address, bytes, count).await?);
+            let local = median_of(floor(&unix.address, bytes, count).await?);
+            series.add(format!("latency {size}"), UNIX_FLOOR, local * 1e6);
+            series.add(format!("ratio {size}"), UNIX_FLOOR, local / bare);
+        }
+    }
+    summarise(report, &series, &arms);
+    Ok(())
+}
+
+const UNIX_FLOOR: &str = "Unix socket echo (floor)";
+
+async fn one_turn(series: &mut Series, arm: &Arm, tcp: &Floor) -> Result<()> {
+    let Arm { name, target, server, .. } = arm;
+    for (size, bytes, count) in SIZES {
+        let bare = median_of(floor(&tcp.address, bytes, count).await?);
+        let time = median_of(latency(target, &payload(bytes), count).await?);
+        series.add(format!("latency {size}"), name, time * 1e6);
+        series.add(format!("ratio {size}"), name, time / bare);
+    }
+    for (size, bytes, _) in &SIZES[..2] {
+        let before = server.cpu()?;
+        let (rate, made) = pipelined(target, &payload(*bytes), IN_FLIGHT, MOMENT).await?;
+        series.add(format!("pipelined {size}"), name, rate);
+        let spent = server.cpu()?.saturating_sub(before);
+        series.add(format!("CPU {size}"), name, spent.as_secs_f64() * 1e6 / made as f64);
+    }
+    for clients in CROWDS {
+        let (rate, _) = many(target, &payload(200), clients, MOMENT).await?;
+        series.add(format!("crowd {clients}"), name, rate);
+    }
+    Ok(())
+}
+
+fn summarise(report: &mut Report, series: &Series, arms: &[Arm]) {
+    let names = || arms.iter().map(|arm| arm.name);
+    for (size, _, _) in SIZES {
+        let group = format!("Latency of one request, {size}: p50 in µs, and × TCP echo");
+        for name in std::iter::once(UNIX_FLOOR).chain(names()) {
+            let target = match (size, name) {
+                ("200 B", BROKER) => Some(Target::at_most(4.0, 2.5)),
+                ("64 KiB", BROKER) => Some(Target::at_most(6.5, 3.5)),
+                _ => None,
+            };
+            let times = series.get(&format!("latency {size}"), name);
+            let ratios = series.get(&format!("ratio {size}"), name).cloned();
+            report.add(&group, Figure::new(name, times).with_ratios(ratios, target));
+        }
+    }
+    for (size, _, _) in &SIZES[..2] {
+        let what = format!("pipelined {size}");
+        let group = format!("{IN_FLIGHT} in flight, {size}: requests/s, and × one-hop echo");
+        for name in names() {
+            let target = (*size == "200 B" && name == BROKER).then(|| Target::at_least(0.4, 0.6));
+            let ratios = series.ratios(&what, name, ECHO);
+            report.add(
+                &group,
+                Figure::new(name, series.get(&what, name)).with_ratios(ratios, target),
+            );
+        }
+        let what = format!("CPU {size}");
+        let group = format!("CPU of the server, {size}: µs a request, and × one-hop jsonrpsee");
+        for name in names() {
+            let target = (*size == "200 B" && name == BROKER).then(|| Target::at_most(0.36, 0.2));
+            let ratios = series.ratios(&what, name, JSONRPSEE);
+            report.add(
+                &group,
+                Figure::new(name, series.get(&what, name)).with_ratios(ratios, target),
+            );
+        }
+    }
+    if let Some(ratios) = series.ratios("pipelined 200 B", BROKER, SOCKET_IO) {
+        let figure = Figure::new(BROKER, series.get("pipelined 200 B", BROKER));
+        let target = Some(Target::at_least(80.0, 80.0));
+        let group = format!("{IN_FLIGHT} in flight, 200 B: requests/s, and × python-socketio");
+        report.add(&group, figure.with_ratios(Some(ratios), target));
+    }
+    for clients in CROWDS {
+        let what = format!("crowd {clients}");
+        let group = format!(
+            "{clients} client(s), one in flight each, 200 B: requests/s, and × python-socketio"
+        );
+        for name in names() {
+            let target = (clients == 1000 && name == BROKER).then(|| Target::at_least(10.0, 25.0));
+            let ratios = series.ratios(&what, name, SOCKET_IO);
+            report.add(
+                &group,
+                Figure::new(name, series.get(&what, name)).with_ratios(ratios, target),
+            );
+        }
+    }
+}
