@@ -4,7 +4,6 @@
 //! the broker. What it wants sent is put into the [`Outbox`] of the connection, which the
 //! connection's writer empties. The broker has bounded what may be queued, so the outbox need not.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -12,6 +11,7 @@ use std::time::Instant;
 use bridge_protocol::methods::StatusResult;
 use bridge_protocol::{Dialect, SessionId};
 use jsonrpsee::Methods;
+use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, watch};
 
 use crate::broker::{Broker, CloseReason, Effect, Event, HostWait, Limits, PeerId, Role};
@@ -38,7 +38,7 @@ pub struct Hub {
 
 struct State {
     broker: Broker,
-    outboxes: HashMap<PeerId, Arc<Outbox>>,
+    outboxes: FxHashMap<PeerId, Arc<Outbox>>,
     /// When the timer will look next.
     armed: Option<Instant>,
 }
@@ -49,7 +49,7 @@ impl Hub {
         Arc::new(Self {
             state: Mutex::new(State {
                 broker: Broker::new(session, limits, host_wait),
-                outboxes: HashMap::new(),
+                outboxes: FxHashMap::default(),
                 armed: None,
             }),
             methods: own_methods::table(),

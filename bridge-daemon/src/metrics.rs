@@ -1,5 +1,6 @@
 //! Figures for `GET /metrics`, in the text format of Prometheus.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bridge_protocol::Method;
@@ -24,7 +25,7 @@ pub struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     method: MethodLabel,
-    outcome: String,
+    outcome: Cow<'static, str>,
 }
 
 /// A method of the catalogue, or `other`: names that clients choose must not become labels.
@@ -54,7 +55,7 @@ impl Metrics {
     /// Counts a request that has ended.
     pub fn count(&self, record: &RequestRecord) {
         let outcome = match record.outcome.starts_with("error ") {
-            true => "host error".to_owned(),
+            true => "host error".into(),
             false => record.outcome.clone(),
         };
         let method = MethodLabel(Method::from_name(&record.method));

@@ -105,12 +105,12 @@ pub fn log(record: &RequestRecord) {
         "request",
         id = record.request,
         client = record.client,
-        method = record.method,
+        method = &*record.method,
         runtime = record.runtime_id,
     );
     let _entered = span.enter();
     info!(
-        outcome = record.outcome,
+        outcome = &*record.outcome,
         wait_ms = record.wait_ms,
         host_ms = record.host_ms,
         request_bytes = record.request_bytes,

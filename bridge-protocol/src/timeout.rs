@@ -1,7 +1,9 @@
 //! How long a request may take: what the caller said, what the method says, and when to answer.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -21,14 +23,17 @@ pub struct RoutingParams {
     pub runtime_id: Option<String>,
 }
 
+/// What a text must hold to name one of them, be it by escapes.
+static NAMES: LazyLock<[Finder<'static>; 3]> =
+    LazyLock::new(|| [r#""timeout""#, r#""runtimeId""#, r"\u"].map(Finder::new));
+
 impl RoutingParams {
     /// Reads them, if the params can hold them at all: looking for the names is much cheaper than
     /// parsing a large payload. The error is a sentence for the caller.
     pub fn read(params: Option<&RawValue>) -> Result<Self, String> {
         let Some(text) = params.map(RawValue::get) else { return Ok(Self::default()) };
-        let names: [&[u8]; 3] = [b"\"timeout\"", b"\"runtimeId\"", b"\\u"];
-        let mentioned = |name| memchr::memmem::find(text.as_bytes(), name).is_some();
-        if !text.starts_with('{') || !names.into_iter().any(mentioned) {
+        if !text.starts_with('{') || !NAMES.iter().any(|name| name.find(text.as_bytes()).is_some())
+        {
             return Ok(Self::default());
         }
         let routing: Self = serde_json::from_str(text).map_err(|error| {

@@ -174,14 +174,14 @@ impl Broker {
         }
         let (dialect, call_id) = (pending.dialect, &pending.call_id);
         let (text, outcome) = match ending {
-            Ending::Result(result) => (print::success(dialect, call_id, result), "ok".to_owned()),
+            Ending::Result(result) => (print::success(dialect, call_id, result), "ok".into()),
             Ending::HostError(error) => {
                 let code = serde_json::from_str::<print::ErrorParts<'_>>(error.get())
                     .map_or(0, |parts| parts.code);
                 (print::failure_raw(dialect, Some(call_id), error), outcome_name(code))
             }
             Ending::Failed(error) | Ending::Abandoned(error) => failure(dialect, call_id, &error),
-            Ending::CallerGone => (String::new(), "CallerGone".to_owned()),
+            Ending::CallerGone => (String::new(), "CallerGone".into()),
         };
         let (text, outcome) = match text.len() > MESSAGE_BYTES {
             true => {
@@ -209,7 +209,7 @@ impl Broker {
         &mut self,
         id: RequestId,
         pending: &Pending,
-        outcome: String,
+        outcome: Cow<'static, str>,
         response_bytes: usize,
         now: Instant,
     ) {
@@ -220,7 +220,7 @@ impl Broker {
             request: id.0,
             client: pending.caller.0,
             client_name: self.peers.name(pending.caller).to_owned(),
-            method: pending.method.clone().into_owned(),
+            method: pending.method.clone(),
             runtime_id: runtime.map(|runtime| runtime.id.clone()),
             outcome,
             wait_ms: milliseconds(wait),
@@ -443,13 +443,13 @@ fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T
     serde_json::from_str(params?.get()).ok()
 }
 
-fn failure(dialect: Dialect, id: &CallId<'_>, error: &WireError) -> (String, String) {
+fn failure(dialect: Dialect, id: &CallId<'_>, error: &WireError) -> (String, Cow<'static, str>) {
     (print::failure(dialect, Some(id), error), outcome_name(error.code()))
 }
 
-fn outcome_name(code: i32) -> String {
+fn outcome_name(code: i32) -> Cow<'static, str> {
     ErrorKind::from_code(code)
-        .map_or_else(|| format!("error {code}"), |kind| kind.name().to_owned())
+        .map_or_else(|| format!("error {code}").into(), |kind| kind.name().into())
 }
 
 fn overloaded(what: &str) -> WireError {

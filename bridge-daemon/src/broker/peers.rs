@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 
 use bridge_protocol::{Dialect, RequestId};
+use rustc_hash::FxHashMap;
 
 use super::limits::Limits;
 
@@ -64,7 +65,8 @@ struct Peer {
     outstanding_bridge: usize,
     held_events: VecDeque<String>,
     reading: bool,
-    /// JSON-RPC requests in flight by the key of the caller's id.
+    /// JSON-RPC requests in flight by the key of the caller's id, which the caller chooses: hence the
+    /// hash that cannot be made to collide.
     ids: HashMap<String, RequestId>,
 }
 
@@ -91,7 +93,7 @@ impl Load {
 #[derive(Debug)]
 pub(super) struct Peers {
     limits: Limits,
-    peers: HashMap<PeerId, Peer>,
+    peers: FxHashMap<PeerId, Peer>,
     /// Those that want to hear of each request that ends.
     tails: BTreeSet<PeerId>,
     /// Bytes queued for all of them, and parked with requests that wait for a host.
@@ -100,7 +102,7 @@ pub(super) struct Peers {
 
 impl Peers {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, peers: HashMap::new(), tails: BTreeSet::new(), total_bytes: 0 }
+        Self { limits, peers: FxHashMap::default(), tails: BTreeSet::new(), total_bytes: 0 }
     }
 
     pub fn connect(&mut self, peer: PeerId, role: Role, dialect: Dialect) {

@@ -1,11 +1,12 @@
 //! Requests that have not been answered: who asked, who works on it, and until when.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use bridge_protocol::timeout::Allowance;
 use bridge_protocol::{CallId, Dialect, RequestId};
+use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 use super::peers::PeerId;
@@ -65,7 +66,7 @@ impl Pending {
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests {
     last: u64,
-    requests: HashMap<RequestId, (Pending, Instant)>,
+    requests: FxHashMap<RequestId, (Pending, Instant)>,
     deadlines: BTreeSet<(Instant, RequestId)>,
 }
 

@@ -1,5 +1,6 @@
 //! `bridge/*`: methods that the daemon answers itself.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -79,12 +80,12 @@ pub struct RequestRecord {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub client_name: String,
     /// Canonical name of the method.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// The runtime that worked on it, if it came that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<String>,
     /// `ok`, the name of an error kind, or `error N` for a host's own code.
-    pub outcome: String,
+    pub outcome: Cow<'static, str>,
     /// Time it waited for a host.
     pub wait_ms: f64,
     /// Time the host took.
