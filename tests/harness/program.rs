@@ -131,6 +131,10 @@ impl Program {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for the end, of stderr too.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {

@@ -1,7 +1,7 @@
 //! A WebSocket that speaks JSON values.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -17,15 +17,24 @@ use crate::PATIENCE;
 /// Anything that a WebSocket can run over here.
 pub trait Stream: Read + Write + Send {
     fn set_patience(&self, patience: Option<Duration>);
+    fn shut_down(&self, half: Shutdown);
 }
 
 impl Stream for TcpStream {
+    fn shut_down(&self, half: Shutdown) {
+        let _ = self.shutdown(half);
+    }
+
     fn set_patience(&self, patience: Option<Duration>) {
         self.set_read_timeout(patience).unwrap();
     }
 }
 
 impl Stream for UnixStream {
+    fn shut_down(&self, half: Shutdown) {
+        let _ = self.shutdown(half);
+    }
+
     fn set_patience(&self, patience: Option<Duration>) {
         self.set_read_timeout(patience).unwrap();
     }
@@ -138,6 +147,21 @@ impl Socket {
                 Ok(Message::Text(text)) => return text.to_string(),
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
                 other => panic!("instead of a message: {other:?}"),
+            }
+        }
+    }
+
+    /// The next text, or nothing when the connection has ended.
+    #[track_caller]
+    pub fn next_text(&mut self) -> Option<String> {
+        loop {
+            match self.inner.read() {
+                Ok(Message::Text(text)) => return Some(text.to_string()),
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    panic!("no message within {PATIENCE:?}");
+                }
+                Ok(_) | Err(_) => return None,
             }
         }
     }

@@ -1,0 +1,70 @@
+//! Faults at random over the real programs, and what must hold whatever happens.
+//!
+//! A seed decides which faults come in which order: `cargo test -p bridge-tests --test chaos -- --seed 7
+//! --steps 2000`. A run that fails prints its seed and the steps that led there. Without flags it is a
+//! short run of a few seeds, always the same, as part of the test command.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)] // A test, and it prints its progress.
+
+/// A client: what it has asked, and what it was answered.
+mod client;
+/// What can go wrong.
+mod fault;
+/// Everybody involved, and the promises that are checked.
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use fault::Fault;
+use world::World;
+
+const SHORT_SEEDS: std::ops::Range<u64> = 1..5;
+const SHORT_STEPS: usize = 60;
+
+/// Faults between two moments in which everything must come to rest.
+const STEPS_UNTIL_REST: usize = 12;
+
+fn main() -> ExitCode {
+    let flag = |name: &str| {
+        let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
+        arguments
+            .next()
+            .map(|value| value.parse::<u64>().unwrap_or_else(|_| panic!("{name} needs a number")))
+    };
+    let steps = flag("--steps").map_or(SHORT_STEPS, |steps| usize::try_from(steps).unwrap());
+    let seeds = flag("--seed").map_or(SHORT_SEEDS, |seed| seed..seed + 1);
+    for seed in seeds {
+        let mut history = Vec::new();
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, steps, &mut history)));
+        if outcome.is_err() {
+            println!("chaos: FAILED after these steps:");
+            for step in &history {
+                println!("  {step:?}");
+            }
+            println!(
+                "chaos: again with: cargo test -p bridge-tests --test chaos -- --seed {seed} --steps {steps}"
+            );
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(seed: u64, steps: usize, history: &mut Vec<Fault>) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut world = World::new();
+    for step in 1..=steps {
+        let fault = Fault::choose(&mut random);
+        history.push(fault);
+        world.suffer(fault, &mut random);
+        if step % STEPS_UNTIL_REST == 0 || step == steps {
+            world.come_to_rest();
+        }
+    }
+    let totals = world.end();
+    println!("chaos: seed {seed}, {steps} steps: {totals}");
+}
