@@ -94,6 +94,7 @@ fn a_client_that_leaves_answers_unread_is_closed_and_loses_progress_first() {
         w.says(host, result(&asked["id"], json!(1)));
     }
     assert_eq!(w.closed, [(client, CloseReason::SlowConsumer)]);
+    assert_eq!(w.broker.counters().slow_consumers, 1);
     w.closes(client);
     w.closes(host);
     w.assert_settled();

@@ -226,6 +226,43 @@ fn own_methods_are_called_and_answered_in_kind() {
 }
 
 #[test]
+fn own_methods_may_be_called_without_wanting_an_answer() {
+    let mut w = world();
+    let client = w.client(2);
+    w.says(client, json!({"jsonrpc": "2.0", "method": "bridge/ping"}));
+    let (call, _, method) = w.calls.pop().unwrap();
+    assert_eq!(method, "bridge/ping");
+    w.event(Event::Called { call, outcome: Ok(RawValue::NULL.to_owned()) });
+    assert!(w.take(client).is_empty());
+}
+
+#[test]
+fn notifications_that_nobody_knows_are_counted_and_do_nothing() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    let id = w.take_one(host)["id"].clone();
+    w.says(client, json!({"jsonrpc": "2.0", "method": "$/other", "params": {"id": 1}}));
+    w.says(host, json!({"jsonrpc": "2.0", "method": "$/other", "params": {"id": id, "value": 1}}));
+    assert!(w.take(client).is_empty() && w.take(host).is_empty());
+    assert_eq!(w.broker.counters().ignored_notifications, 2);
+    w.says(host, result(&id, json!("still there")));
+    assert_eq!(w.take_one(client)["result"], "still there");
+}
+
+#[test]
+fn the_books_show_who_is_there_and_what_is_under_way() {
+    let mut w = world();
+    let (host, client, _) = (w.host(1), w.client(2), w.client(3));
+    w.fast = false;
+    w.says(client, call(1, json!({})));
+    w.says(client, call(2, json!({})));
+    let queued: usize = w.take(host).iter().map(|asked| asked.to_string().len()).sum();
+    assert_eq!((w.broker.clients(), w.broker.in_flight()), (2, 2));
+    assert_eq!(w.broker.queued_bytes(), queued);
+}
+
+#[test]
 fn one_bad_message_is_answered_and_many_in_a_row_end_the_connection() {
     let mut w = world();
     let (client, bridge) = (w.client(2), w.bridge_client(3));
@@ -241,6 +278,7 @@ fn one_bad_message_is_answered_and_many_in_a_row_end_the_connection() {
     }
     assert_eq!(w.closed, [(client, CloseReason::Violations)]);
     assert!(w.take(client).iter().all(|answer| answer["error"].is_object()));
+    assert_eq!(w.broker.counters().rejected_messages, 1 + 100 + 101);
 }
 
 #[test]
