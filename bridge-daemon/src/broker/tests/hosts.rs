@@ -26,7 +26,9 @@ fn a_run_that_expects_an_editor_waits_until_the_deadline() {
     let asked = w.take_one(host);
     assert_eq!(asked["params"]["message"], "early");
     // The time spent waiting counts.
-    w.after(seconds(5));
+    w.after(Duration::from_millis(4_999));
+    assert!(w.take(client).is_empty());
+    w.after(Duration::from_millis(1));
     assert_eq!(kind(&w.take_one(client)), "Timeout");
     assert_eq!(*cancelled(&w.take_one(host)), asked["id"]);
 }
@@ -106,6 +108,30 @@ fn hosts_may_offer_methods_of_their_own() {
     assert_eq!(w.take_one(host)["method"], "my/\"odd\" one");
     w.says(client, call(2, json!({})));
     assert_eq!(kind(&w.take_one(client)), "MethodNotFound", "a host is there, but it has no chat");
+    w.says(client, call(3, json!({"runtimeId": "runtime-1"})));
+    assert_eq!(kind(&w.take_one(client)), "MethodNotFound", "the very host that was asked for");
+}
+
+#[test]
+fn runtimes_show_what_they_offer_and_how_much_they_work_on() {
+    let mut w = world();
+    let (_other, client) = (w.host(1), w.client(2));
+    let host = w.connect(3, Role::Host, Dialect::JsonRpc);
+    let folders = json!(["/a", "/b"]);
+    w.register(
+        host,
+        json!({"runtimeId": "w", "title": "My\u{7} window", "methods": ["z", "a"],
+               "workspaceFolders": folders, "focused": true}),
+    );
+    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "z"}));
+    let all = serde_json::to_value(w.broker.runtimes()).unwrap();
+    assert_eq!((&all[0]["runtimeId"], &all[0]["inFlight"]), (&json!("h1"), &json!(0)));
+    let expected = json!({"runtimeId": "w", "title": "My window", "methods": ["a", "z"],
+                          "workspaceFolders": folders, "focused": true, "inFlight": 1});
+    assert_eq!(all[1], expected);
+    assert_eq!(serde_json::to_value(w.broker.runtime("w").unwrap()).unwrap(), expected);
+    let error = w.broker.runtime("none").unwrap_err();
+    assert_eq!(error.code(), ErrorKind::HostUnavailable.code());
 }
 
 #[test]

@@ -186,6 +186,15 @@ fn result(id: &Value, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
+fn progress(id: &Value, value: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id, "value": value}})
+}
+
+fn event(name: &str, body: Value, client: Option<u64>) -> Value {
+    let params = json!({"event": name, "body": body, "client": client});
+    json!({"jsonrpc": "2.0", "method": "dapEvent", "params": params})
+}
+
 fn kind(message: &Value) -> &str {
     message["error"]["data"]["kind"].as_str().unwrap_or_else(|| panic!("no error: {message}"))
 }

@@ -162,14 +162,13 @@ fn progress_reaches_the_one_caller_and_extends_a_default_deadline_only() {
     w.says(client, call("a", json!({"runtimeId": "h1"})));
     w.says(client, call("b", json!({"runtimeId": "h1", "timeout": 40_000})));
     let asked = w.take(host);
-    let progress = |id: &Value, n: u64| json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id, "value": {"text": n}}});
-    w.says(other, progress(&asked[0]["id"], 0));
+    w.says(other, progress(&asked[0]["id"], json!(0)));
     assert!(w.take(client).is_empty(), "only the host that was asked");
     for n in 1..=2 {
         w.after(seconds(20));
         if n == 1 {
-            w.says(host, progress(&asked[0]["id"], n));
-            w.says(host, progress(&asked[1]["id"], n));
+            w.says(host, progress(&asked[0]["id"], json!(n)));
+            w.says(host, progress(&asked[1]["id"], json!(n)));
             let ids: Vec<_> =
                 w.take(client).iter().map(|note| note["params"]["id"].clone()).collect();
             assert_eq!(ids, ["a", "b"]);
@@ -181,6 +180,7 @@ fn progress_reaches_the_one_caller_and_extends_a_default_deadline_only() {
     w.after(seconds(10));
     assert_eq!(w.take_one(client)["id"], "a");
     assert!(w.take(stranger).is_empty());
+    assert_eq!((w.broker.counters().progress, w.broker.counters().late_answers), (2, 1));
 }
 
 #[test]
@@ -191,13 +191,25 @@ fn progress_cannot_extend_for_ever() {
     let id = w.take_one(host)["id"].clone();
     for _ in 0..40 {
         w.after(seconds(15));
-        w.says(
-            host,
-            json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id, "value": 1}}),
-        );
+        w.says(host, progress(&id, json!(1)));
     }
     let last = w.take(client).pop().unwrap();
     assert_eq!(kind(&last), "Timeout", "10 minutes are the end");
+}
+
+#[test]
+fn requests_are_counted_and_so_are_those_that_fail() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    for n in 0..4 {
+        w.says(client, call(n, json!({})));
+    }
+    let asked = w.take(host);
+    w.says(host, result(&asked[0]["id"], json!(1)));
+    let error = json!({"code": 1, "message": "no"});
+    w.says(host, json!({"jsonrpc": "2.0", "id": asked[1]["id"], "error": error}));
+    w.says(client, json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 2}}));
+    assert_eq!((w.broker.counters().requests, w.broker.counters().failed_requests), (4, 2));
 }
 
 #[test]
@@ -244,8 +256,9 @@ fn notifications_that_nobody_knows_are_counted_and_do_nothing() {
     let id = w.take_one(host)["id"].clone();
     w.says(client, json!({"jsonrpc": "2.0", "method": "$/other", "params": {"id": 1}}));
     w.says(host, json!({"jsonrpc": "2.0", "method": "$/other", "params": {"id": id, "value": 1}}));
+    w.says(host, json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id}}));
     assert!(w.take(client).is_empty() && w.take(host).is_empty());
-    assert_eq!(w.broker.counters().ignored_notifications, 2);
+    assert_eq!(w.broker.counters().ignored_notifications, 3);
     w.says(host, result(&id, json!("still there")));
     assert_eq!(w.take_one(client)["result"], "still there");
 }
