@@ -36,6 +36,19 @@ fn operations_are_announced_once_and_submitted_to_their_owner() {
 }
 
 #[test]
+fn operations_whose_ids_and_tokens_collide_are_told_apart_by_their_connection() {
+    let mut w = world();
+    let (host, a, b) = (w.host(1), w.bridge_client(2), w.bridge_client(3));
+    w.says(a, started(7, "same"));
+    w.says(b, started(7, "same"));
+    w.says(host, submit("7", "same", None));
+    assert!(w.take(a).is_empty() && w.take(b).is_empty(), "it could be either");
+    w.says(host, submit("7", "same", Some(3)));
+    assert!(w.take(a).is_empty());
+    assert_eq!(w.take_one(b)["event"], "asyncOperationSubmit");
+}
+
+#[test]
 fn events_are_held_back_while_a_bridge_request_is_outstanding() {
     let mut w = world();
     let (host, client) = (w.host(1), w.bridge_client(2));
