@@ -74,3 +74,16 @@ pub fn socket_name(session: &SessionId) -> String {
 pub fn host_file_name(session: &SessionId) -> String {
     format!("{session}.host.json")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_session_has_names_of_its_own_for_clients_hosts_and_socket() {
+        let session: SessionId = "run_1-A".parse().unwrap();
+        assert_eq!(file_name(&session), "run_1-A.json");
+        assert_eq!(host_file_name(&session), "run_1-A.host.json");
+        assert_eq!(socket_name(&session), "run_1-A.sock");
+    }
+}

@@ -173,6 +173,25 @@ mod tests {
     }
 
     #[test]
+    fn our_own_codes_lie_where_no_standard_has_any() {
+        let is_own = |kind: &ErrorKind| (-32061..=-32050).contains(&kind.code());
+        let standard: Vec<_> = ErrorKind::ALL.into_iter().filter(|kind| !is_own(kind)).collect();
+        assert_eq!(standard[..9], ErrorKind::ALL[..9], "those of JSON-RPC and jsonrpsee");
+        assert_eq!(standard[9..], [ErrorKind::RequestCancelled]);
+        assert_eq!(ErrorKind::RequestCancelled.code(), -32800, "as in LSP");
+    }
+
+    #[test]
+    fn only_what_cannot_be_done_twice_is_worth_another_try() {
+        let retryable: Vec<_> =
+            ErrorKind::ALL.into_iter().filter(|kind| kind.retryable()).collect();
+        assert_eq!(
+            retryable,
+            [ErrorKind::Overloaded, ErrorKind::HostUnavailable, ErrorKind::AmbiguousRuntime]
+        );
+    }
+
+    #[test]
     fn errors_carry_kind_and_retryable() {
         let error = ErrorKind::Overloaded.error("too much");
         let text = serde_json::to_string(&error).unwrap();

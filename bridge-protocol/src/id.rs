@@ -162,4 +162,11 @@ mod tests {
         }
         assert!(serde_json::from_str::<SessionId>("\"a/b\"").is_err());
     }
+
+    #[test]
+    fn session_ids_are_shown_and_written_as_they_were_read() {
+        let session: SessionId = serde_json::from_str("\"run_1-A\"").unwrap();
+        assert_eq!((session.as_str(), session.to_string().as_str()), ("run_1-A", "run_1-A"));
+        assert_eq!(serde_json::to_string(&session).unwrap(), "\"run_1-A\"");
+    }
 }

@@ -23,3 +23,15 @@ pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 
 /// Deadline of a request that names none, unless its method says otherwise.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_are_those_of_the_protocol() {
+        assert_eq!((MESSAGE_BYTES, DEPTH), (16_777_216, 128));
+        assert_eq!((ID_BYTES, METHOD_BYTES, UNKNOWN_MEMBERS), (128, 128, 16));
+        assert_eq!((TIMEOUT_MAX.as_secs(), TIMEOUT_DEFAULT.as_secs()), (600, 30));
+    }
+}

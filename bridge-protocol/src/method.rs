@@ -78,4 +78,14 @@ mod tests {
             assert_eq!(Method::from_name(name), None, "{name}");
         }
     }
+
+    #[test]
+    fn the_daemon_keeps_two_families_of_names_for_itself() {
+        for name in ["bridge/status", "runtime/register", "bridge/"] {
+            assert!(is_own(name), "{name}");
+        }
+        for name in ["vscode/chat", "bridge", "my/runtime/list", ""] {
+            assert!(!is_own(name), "{name}");
+        }
+    }
 }

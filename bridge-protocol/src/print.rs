@@ -1,8 +1,7 @@
 //! [`Message`](crate::Message) to text. The only place that puts JSON together from pieces: raw
-//! slices are copied as they are, everything else goes through a JSON printer.
+//! slices are copied as they are, once, and everything else goes through a JSON printer.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -26,50 +25,39 @@ pub struct ErrorParts<'a> {
 
 /// A request to a host.
 pub fn request(id: RequestId, method: &str, params: Option<&RawValue>) -> String {
-    let mut text = start(method.len() + raw_len(params));
-    write!(text, "\"id\":{id},").expect(INFALLIBLE);
-    push_call(&mut text, method, params);
-    text
+    let (id, method) = (id.to_string(), quoted(method));
+    let [name, params] = member(",\"params\":", params);
+    [JSON_RPC, "\"id\":", &id, ",\"method\":", &method, name, params, "}"].concat()
 }
 
 /// A notification.
 pub fn notification(method: &str, params: Option<&RawValue>) -> String {
-    let mut text = start(method.len() + raw_len(params));
-    push_call(&mut text, method, params);
-    text
+    let method = quoted(method);
+    let [name, params] = member(",\"params\":", params);
+    [JSON_RPC, "\"method\":", &method, name, params, "}"].concat()
 }
 
 /// Tells a host that nobody waits for the answer any more.
 pub fn cancel(id: RequestId) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"$/cancelRequest\",\"params\":{{\"id\":{id}}}}}")
+    format!("{JSON_RPC}\"method\":\"$/cancelRequest\",\"params\":{{\"id\":{id}}}}}")
 }
 
 /// Passes a piece of an answer on to the caller.
 pub fn progress(id: &CallId<'_>, value: &RawValue) -> String {
-    let mut text = start(64 + id.raw().len() + value.get().len());
-    let (id, value) = (id.raw(), value.get());
-    write!(text, "\"method\":\"$/progress\",\"params\":{{\"id\":{id},\"value\":{value}}}}}")
-        .expect(INFALLIBLE);
-    text
+    let start = "\"method\":\"$/progress\",\"params\":{\"id\":";
+    [JSON_RPC, start, id.raw(), ",\"value\":", value.get(), "}}"].concat()
 }
 
 /// An answer that tells of success. In the bridge dialect a result is never null, since the
 /// original client looks things up in it without checking.
 pub fn success(dialect: Dialect, id: &CallId<'_>, result: &RawValue) -> String {
-    match dialect {
-        Dialect::JsonRpc => {
-            let mut text = start(24 + id.raw().len() + result.get().len());
-            push_members(&mut text, &["\"id\":", id.raw(), ",\"result\":", result.get(), "}"]);
-            text
+    match (dialect, result.get()) {
+        (Dialect::JsonRpc, result) => {
+            [JSON_RPC, "\"id\":", id.raw(), ",\"result\":", result, "}"].concat()
         }
-        Dialect::Bridge => {
-            let result = if result.get() == "null" { "{}" } else { result.get() };
-            let mut text = String::with_capacity(40 + id.raw().len() + result.len());
-            push_members(
-                &mut text,
-                &["{\"id\":", id.raw(), ",\"success\":true,\"result\":", result, "}"],
-            );
-            text
+        (Dialect::Bridge, result) => {
+            let result = if result == "null" { "{}" } else { result };
+            ["{\"id\":", id.raw(), ",\"success\":true,\"result\":", result, "}"].concat()
         }
     }
 }
@@ -85,78 +73,135 @@ pub fn failure(dialect: Dialect, id: Option<&CallId<'_>>, error: &WireError) -> 
 pub fn failure_raw(dialect: Dialect, id: Option<&CallId<'_>>, error: &RawValue) -> String {
     let id = id.map_or("null", CallId::raw);
     match dialect {
-        Dialect::JsonRpc => {
-            let mut text = start(24 + id.len() + error.get().len());
-            push_members(&mut text, &["\"id\":", id, ",\"error\":", error.get(), "}"]);
-            text
-        }
+        Dialect::JsonRpc => [JSON_RPC, "\"id\":", id, ",\"error\":", error.get(), "}"].concat(),
         Dialect::Bridge => {
             let parts: ErrorParts<'_> =
                 serde_json::from_str(error.get()).expect("checked when the message was parsed");
-            let mut text = String::with_capacity(64 + id.len() + error.get().len());
-            push_members(&mut text, &["{\"id\":", id, ",\"success\":false,\"error\":"]);
-            push_string(&mut text, &parts.message);
-            write!(text, ",\"code\":{}", parts.code).expect(INFALLIBLE);
-            if let Some(data) = parts.data {
-                push_members(&mut text, &[",\"data\":", data.get()]);
-            }
-            text.push('}');
-            text
+            let (message, code) = (quoted(&parts.message), parts.code.to_string());
+            let [name, data] = member(",\"data\":", parts.data);
+            let failed = ",\"success\":false,\"error\":";
+            ["{\"id\":", id, failed, &message, ",\"code\":", &code, name, data, "}"].concat()
         }
     }
 }
 
 /// An event, for a client in the dialect it speaks or for a host in JSON-RPC.
 pub fn event(dialect: Dialect, event: &Event<'_>) -> String {
-    let mut text = match dialect {
-        Dialect::JsonRpc => start(64 + raw_len(event.body)),
-        Dialect::Bridge => String::with_capacity(64 + raw_len(event.body)),
-    };
-    text.push_str(match dialect {
-        Dialect::JsonRpc => "\"method\":\"dapEvent\",\"params\":{\"event\":",
-        Dialect::Bridge => "{\"type\":\"dapEvent\",\"event\":",
-    });
-    push_string(&mut text, &event.name);
-    if let Some(body) = event.body {
-        push_members(&mut text, &[",\"body\":", body.get()]);
-    }
-    if let (Dialect::JsonRpc, Some(client)) = (dialect, event.client) {
-        write!(text, ",\"client\":{client}").expect(INFALLIBLE);
-    }
-    text.push_str(match dialect {
-        Dialect::JsonRpc => "}}",
-        Dialect::Bridge => "}",
-    });
-    text
-}
-
-const INFALLIBLE: &str = "writing to a String cannot fail";
-
-fn start(room: usize) -> String {
-    let mut text = String::with_capacity(64 + room);
-    text.push_str("{\"jsonrpc\":\"2.0\",");
-    text
-}
-
-fn push_call(text: &mut String, method: &str, params: Option<&RawValue>) {
-    text.push_str("\"method\":");
-    push_string(text, method);
-    if let Some(params) = params {
-        push_members(text, &[",\"params\":", params.get()]);
-    }
-    text.push('}');
-}
-
-fn push_members(text: &mut String, pieces: &[&str]) {
-    for piece in pieces {
-        text.push_str(piece);
+    let name = quoted(&event.name);
+    let [key, body] = member(",\"body\":", event.body);
+    match dialect {
+        Dialect::JsonRpc => {
+            let client = event.client.map_or_else(String::new, |id| format!(",\"client\":{id}"));
+            let start = "\"method\":\"dapEvent\",\"params\":{\"event\":";
+            [JSON_RPC, start, &name, key, body, &client, "}}"].concat()
+        }
+        Dialect::Bridge => ["{\"type\":\"dapEvent\",\"event\":", &name, key, body, "}"].concat(),
     }
 }
 
-fn push_string(text: &mut String, value: &str) {
-    text.push_str(&serde_json::to_string(value).expect("a string always prints"));
+/// How every message of JSON-RPC begins.
+const JSON_RPC: &str = "{\"jsonrpc\":\"2.0\",";
+
+/// Name and value of a member that may be missing.
+fn member<'a>(name: &'a str, value: Option<&'a RawValue>) -> [&'a str; 2] {
+    value.map_or(["", ""], |value| [name, value.get()])
 }
 
-fn raw_len(raw: Option<&RawValue>) -> usize {
-    raw.map_or(0, |raw| raw.get().len())
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a string always prints")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).expect("the test's own JSON")
+    }
+
+    fn id(text: &str) -> CallId<'_> {
+        CallId::from_raw(text).expect("the test's own id")
+    }
+
+    #[test]
+    fn calls_are_printed_with_and_without_params() {
+        let params = Some(raw(r#"{"a": 1e400}"#));
+        assert_eq!(
+            request(RequestId(7), "my/\"odd\"", params),
+            r#"{"jsonrpc":"2.0","id":7,"method":"my/\"odd\"","params":{"a": 1e400}}"#
+        );
+        assert_eq!(request(RequestId(7), "m", None), r#"{"jsonrpc":"2.0","id":7,"method":"m"}"#);
+        assert_eq!(
+            notification("n", params),
+            r#"{"jsonrpc":"2.0","method":"n","params":{"a": 1e400}}"#
+        );
+        assert_eq!(notification("n", None), r#"{"jsonrpc":"2.0","method":"n"}"#);
+    }
+
+    #[test]
+    fn cancel_and_progress_name_the_request_by_the_receivers_id() {
+        assert_eq!(
+            cancel(RequestId(7)),
+            r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":7}}"#
+        );
+        assert_eq!(
+            progress(&id(r#""\u0031""#), raw("1.0")),
+            r#"{"jsonrpc":"2.0","method":"$/progress","params":{"id":"\u0031","value":1.0}}"#
+        );
+    }
+
+    #[test]
+    fn answers_are_printed_in_the_dialect_of_the_request() {
+        let one = id("1");
+        assert_eq!(
+            success(Dialect::JsonRpc, &one, raw("null")),
+            r#"{"jsonrpc":"2.0","id":1,"result":null}"#
+        );
+        assert_eq!(
+            success(Dialect::Bridge, &one, raw("[ 2]")),
+            r#"{"id":1,"success":true,"result":[ 2]}"#
+        );
+        assert_eq!(
+            success(Dialect::Bridge, &one, raw("null")),
+            r#"{"id":1,"success":true,"result":{}}"#,
+            "the original client looks things up in a result without checking"
+        );
+        let error = raw(r#"{"code":-5,"message":"\u0031\n", "data":[1.0]}"#);
+        assert_eq!(
+            failure_raw(Dialect::JsonRpc, Some(&one), error),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"\u0031\n", "data":[1.0]}}"#
+        );
+        assert_eq!(
+            failure_raw(Dialect::Bridge, Some(&one), error),
+            r#"{"id":1,"success":false,"error":"1\n","code":-5,"data":[1.0]}"#
+        );
+        let plain = WireError::owned(3, "no", None::<()>);
+        assert_eq!(
+            failure(Dialect::JsonRpc, None, &plain),
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"no"}}"#
+        );
+        assert_eq!(
+            failure(Dialect::Bridge, None, &plain),
+            r#"{"id":null,"success":false,"error":"no","code":3}"#
+        );
+    }
+
+    #[test]
+    fn events_tell_hosts_whose_they_are_and_clients_in_their_own_words() {
+        let whole = Event { name: "e\"".into(), body: Some(raw("{ }")), client: Some(3) };
+        assert_eq!(
+            event(Dialect::JsonRpc, &whole),
+            r#"{"jsonrpc":"2.0","method":"dapEvent","params":{"event":"e\"","body":{ },"client":3}}"#
+        );
+        assert_eq!(
+            event(Dialect::Bridge, &whole),
+            r#"{"type":"dapEvent","event":"e\"","body":{ }}"#
+        );
+        let bare = Event { name: "e".into(), body: None, client: None };
+        assert_eq!(
+            event(Dialect::JsonRpc, &bare),
+            r#"{"jsonrpc":"2.0","method":"dapEvent","params":{"event":"e"}}"#
+        );
+        assert_eq!(event(Dialect::Bridge, &bare), r#"{"type":"dapEvent","event":"e"}"#);
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 /// Length of a secret as text: 256 bits in hexadecimal.
 pub const SECRET_CHARS: usize = 64;
@@ -12,18 +12,18 @@ pub const SECRET_CHARS: usize = 64;
 /// A token. `Debug` and `Display` show nothing of it; its memory is wiped when dropped.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// Wraps a token received from elsewhere.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
     }
 
     /// Encodes 256 random bits. Drawing them is the caller's business, as this crate does no I/O.
     pub fn from_random(bits: [u8; 32]) -> Self {
         use fmt::Write;
-        let mut text = String::with_capacity(SECRET_CHARS);
+        let mut text = Zeroizing::new(String::with_capacity(SECRET_CHARS));
         for byte in bits {
             write!(text, "{byte:02x}").expect("writing to a String cannot fail");
         }
@@ -51,12 +51,6 @@ impl Secret {
     }
 }
 
-impl Drop for Secret {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
-
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
@@ -71,6 +65,7 @@ mod tests {
     fn only_the_exact_token_matches() {
         let secret = Secret::from_random([0xab; 32]);
         let text = "ab".repeat(32);
+        assert_eq!(secret.expose(), text);
         assert!(secret.matches(Some(&text)));
         let first_wrong = text.replacen('a', "c", 1);
         let last_wrong = format!("{}c", &text[..63]);

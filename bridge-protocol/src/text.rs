@@ -15,7 +15,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     let picture = |c: char| match c {
         '\r' => None,
         '\u{7f}' => Some('␡'),
-        c if (c as u32) < 0x20 => char::from_u32(0x2400 + c as u32),
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32),
         _ => Some(char::REPLACEMENT_CHARACTER),
     };
     text.chars().filter_map(|c| if is_obeyed(c) { picture(c) } else { Some(c) }).collect()

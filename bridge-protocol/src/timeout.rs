@@ -106,6 +106,7 @@ mod tests {
         assert_eq!(read(r#"{"\u0074imeout":5}"#).unwrap().timeout, Some(5.0));
         assert_eq!(read(r#"{"message":"the \"timeout\" word"}"#).unwrap().timeout, None);
         assert_eq!(read(r#"{"timeout":null}"#).unwrap().timeout, None);
+        assert_eq!(read(r#"{"timeout":0}"#).unwrap().timeout, Some(0.0));
         assert_eq!(read(r#"["timeout"]"#).unwrap().timeout, None);
         assert_eq!(read(r#"{"runtimeId":"w1"}"#).unwrap().runtime_id.as_deref(), Some("w1"));
         for bad in [

@@ -7,9 +7,9 @@
 //! meets them. Nobody removes the file of a living daemon but that daemon itself.
 //!
 //! Claiming, publishing and sweeping happen under a lock on the directory, so that nobody removes what
-//! a daemon of the same session has published in between. Files appear complete or not at all: they are written under a temporary name and then linked to
-//! their final one, which fails if it exists. They are not synced to disk, since they mean nothing
-//! after a crash of the machine.
+//! a daemon of the same session has published in between. Files appear complete or not at all: they
+//! are written under a temporary name and then linked to their final one, which fails if it exists.
+//! They are not synced to disk, since they mean nothing after a crash of the machine.
 
 mod process;
 
@@ -22,7 +22,8 @@ use bridge_protocol::connection_file::{
     ConnectionFile, HostFile, SCHEMA, file_name, host_file_name, socket_name,
 };
 use bridge_protocol::{Secret, SessionId};
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::unistd::geteuid;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -209,7 +210,8 @@ impl Directory {
     /// Reads one file of the directory, if it is ours, private, and what it should be.
     fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let mut options = OpenOptions::new();
-        options.read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+        let flags = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK);
+        options.read(true).custom_flags(flags.bits());
         let file = options.open(self.0.join(name)).ok()?;
         if !is_private_file(&file) {
             return None;
@@ -248,16 +250,13 @@ struct Owner {
 }
 
 fn is_own_directory(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && data.uid() == own_uid())
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && data.uid() == geteuid().as_raw())
 }
 
 fn is_private_file(file: &File) -> bool {
-    file.metadata()
-        .is_ok_and(|data| data.is_file() && data.uid() == own_uid() && data.mode() & 0o077 == 0)
-}
-
-fn own_uid() -> u32 {
-    nix::unistd::geteuid().as_raw()
+    file.metadata().is_ok_and(|data| {
+        data.is_file() && data.uid() == geteuid().as_raw() && data.mode() & 0o077 == 0
+    })
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
 //! Is the process that wrote a file still there?
 
-use nix::sys::signal::kill;
-use nix::unistd::Pid;
-
 /// When the process started, in clock ticks since boot: with its pid a name that is never reused
 /// while the machine runs. `None` if there is no such process, or it is dead and only waits to be
 /// reaped.
 #[cfg(target_os = "linux")]
 pub fn process_start(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    start_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+#[cfg(target_os = "linux")]
+fn start_in(stat: &str) -> Option<u64> {
     // The second field, the program's name, may hold spaces and brackets.
-    let mut fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     let start = fields.nth(18)?;
     (!matches!(state, "Z" | "X")).then(|| start.parse().ok())?
@@ -19,18 +20,15 @@ pub fn process_start(pid: u32) -> Option<u64> {
 /// Other systems have no cheap way to ask; there the pid alone must do.
 #[cfg(not(target_os = "linux"))]
 pub fn process_start(pid: u32) -> Option<u64> {
-    exists(pid).then_some(0)
+    use nix::{sys::signal::kill, unistd::Pid};
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    // EPERM would mean somebody else's process: not the writer of a file that we own.
+    kill(Pid::from_raw(pid), None).ok().map(|()| 0)
 }
 
 /// Whether this very process, not a later one with the same pid, is alive.
 pub fn is_alive(pid: u32, start: u64) -> bool {
-    exists(pid) && process_start(pid) == Some(start)
-}
-
-fn exists(pid: u32) -> bool {
-    let Ok(pid) = i32::try_from(pid) else { return false };
-    // EPERM would mean somebody else's process: not the writer of a file that we own.
-    pid > 0 && kill(Pid::from_raw(pid), None).is_ok()
+    process_start(pid) == Some(start)
 }
 
 #[cfg(test)]
@@ -38,20 +36,36 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn the_start_is_read_behind_any_name_and_not_for_the_dead() {
+        let stat = |name: &str, state: char| {
+            format!("7 ({name}) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 1234 99 9")
+        };
+        for name in ["cat", "a b", "x) S (y", ") Z 1"] {
+            assert_eq!(start_in(&stat(name, 'S')), Some(1234), "{name}");
+        }
+        for state in ['Z', 'X'] {
+            assert_eq!(start_in(&stat("cat", state)), None, "{state}");
+        }
+    }
+
+    #[test]
     fn a_process_is_alive_until_it_ends_even_if_nobody_reaps_it() {
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let start = process_start(child.id()).unwrap();
-        assert!(is_alive(child.id(), start));
-        #[cfg(target_os = "linux")]
-        assert!(!is_alive(child.id(), start + 1));
-        drop(child.stdin.take());
-        // The end of its output is the event: cat has closed it by exiting.
-        std::io::copy(child.stdout.as_mut().unwrap(), &mut std::io::sink()).unwrap();
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id();
+        let start = process_start(pid).unwrap();
+        assert!(is_alive(pid, start));
+        #[cfg(target_os = "linux")]
+        assert!(!is_alive(pid, 0) && !is_alive(pid, start + 1), "another with the same pid");
+        drop(child.stdin.take());
+        #[cfg(target_os = "linux")]
+        {
+            use nix::sys::wait::{Id, WaitPidFlag, waitid};
+            let unreaped = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+            waitid(Id::Pid(nix::unistd::Pid::from_raw(pid as i32)), unreaped).unwrap();
+            assert!(!is_alive(pid, start), "it has ended, and only waits to be reaped");
+        }
         child.wait().unwrap();
         assert!(!is_alive(pid, start));
         assert!(!is_alive(0, 0));

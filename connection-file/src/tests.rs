@@ -72,6 +72,36 @@ fn a_session_has_one_living_daemon() {
 }
 
 #[test]
+fn a_session_can_be_claimed_unless_its_daemon_lives() {
+    let (_temp, directory) = directory();
+    let (client, host) = own("one");
+    let published = directory.publish(&client, &host).unwrap();
+    let taken = directory.claim(&client.session).unwrap_err();
+    assert!(matches!(taken, Error::SessionTaken { pid, .. } if pid == client.pid), "{taken}");
+    drop(published);
+    directory.claim(&client.session).unwrap();
+}
+
+#[test]
+fn a_directory_that_is_not_there_lists_nobody_and_one_that_is_none_is_an_error() {
+    let (_temp, directory) = directory();
+    assert!(sessions(&directory).is_empty());
+    fs::write(directory.path(), "").unwrap();
+    assert!(matches!(directory.list(), Err(Error::Io { .. })));
+}
+
+#[test]
+fn only_files_of_a_reasonable_size_are_read() {
+    let (_temp, directory) = directory();
+    for (session, bytes) in [("long", 40_000), ("endless", 80_000)] {
+        let (mut client, host) = own(session);
+        client.program = Some("x".repeat(bytes));
+        std::mem::forget(directory.publish(&client, &host).unwrap());
+    }
+    assert_eq!(sessions(&directory), ["long"]);
+}
+
+#[test]
 fn what_dead_daemons_left_is_replaced_and_swept() {
     let (_temp, directory) = directory();
     for session in ["dead", "reused"] {
@@ -119,11 +149,15 @@ fn foreign_files_are_neither_believed_nor_touched() {
     put("other.json", text.replace("real", "elsewhere"), 0o600);
     put("newer.json", text.replace("real", "newer").replace("\"schema\":1", "\"schema\":2"), 0o600);
     put("noise.json", "{".into(), 0o600);
+    // And one that claims, under a name of its own, that the living daemon is dead.
+    let (dead, _) = files("real", 999_999_999, 1);
+    put("slander.json", serde_json::to_string(&dead).unwrap(), 0o600);
     nix::unistd::mkfifo(&directory.path().join("pipe.json"), nix::sys::stat::Mode::S_IRUSR)
         .unwrap();
     assert_eq!(sessions(&directory), ["real"]);
+    assert!(directory.host_token(&client.session).is_some(), "nothing of it was swept");
     drop(published);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 7);
 }
 
 #[test]
@@ -166,13 +200,11 @@ fn the_place_follows_the_environment() {
     assert_eq!(at(&all).unwrap(), format!("{runtime}/run-bridge"));
     assert_eq!(at(&all[1..]).unwrap(), "/s/run-bridge");
     assert_eq!(at(&all[2..]).unwrap(), "/h/.local/state/run-bridge");
-    assert_eq!(
-        at(&[("XDG_RUNTIME_DIR", "/nonexistent"), all[2]]).unwrap(),
-        "/h/.local/state/run-bridge"
-    );
-    assert_eq!(
-        at(&[("XDG_RUNTIME_DIR", "relative"), all[2]]).unwrap(),
-        "/h/.local/state/run-bridge"
-    );
+    let file = temp.path().join("file");
+    fs::write(&file, "").unwrap();
+    for unfit in ["relative", "/nonexistent", file.to_str().unwrap()] {
+        let place = at(&[("XDG_RUNTIME_DIR", unfit), all[2]]).unwrap();
+        assert_eq!(place, "/h/.local/state/run-bridge", "{unfit}");
+    }
     assert!(matches!(at(&[]), Err(Error::NoPlace)));
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use bridge_protocol::limits::{MESSAGE_BYTES, TIMEOUT_MAX};
+use bridge_protocol::limits::TIMEOUT_MAX;
 use bridge_protocol::methods::{
     CancelParams, ProgressParams, RegisterParams, RegisterResult, RequestRecord, RuntimeInfo,
     UpdateParams,
@@ -137,8 +137,9 @@ impl Broker {
         params: Option<&RawValue>,
     ) -> Result<(), WireError> {
         let text = print::request(id, method, params);
-        if text.len() > MESSAGE_BYTES {
-            let reason = format!("a request may have at most {MESSAGE_BYTES} bytes");
+        let limit = self.limits.message_bytes;
+        if text.len() > limit {
+            let reason = format!("a request may have at most {limit} bytes");
             return Err(ErrorKind::OversizedRequest.error(reason));
         }
         if !self.peers.admits(host, text.len(), Urgency::Request) {
@@ -183,9 +184,10 @@ impl Broker {
             Ending::Failed(error) | Ending::Abandoned(error) => failure(dialect, call_id, &error),
             Ending::CallerGone => (String::new(), "CallerGone".into()),
         };
-        let (text, outcome) = match text.len() > MESSAGE_BYTES {
+        let limit = self.limits.message_bytes;
+        let (text, outcome) = match text.len() > limit {
             true => {
-                let reason = format!("an answer may have at most {MESSAGE_BYTES} bytes");
+                let reason = format!("an answer may have at most {limit} bytes");
                 failure(dialect, call_id, &ErrorKind::OversizedResponse.error(reason))
             }
             false => (text, outcome),
@@ -198,9 +200,8 @@ impl Broker {
         // After the answer, never before it: that is why they were held back.
         let released =
             self.peers.end_request(pending.caller, pending.key.as_deref(), pending.bytes);
-        for event in released {
-            self.answer(pending.caller, event);
-        }
+        let peer = pending.caller;
+        self.effects.extend(released.into_iter().map(|text| Effect::Send { peer, text }));
         self.adjust_reading(pending.caller);
         self.report(id, &pending, outcome, response_bytes, now);
     }
@@ -288,7 +289,8 @@ impl Broker {
             let deadline = (now + patience).min(pending.started + TIMEOUT_MAX);
             self.pending.set_deadline(id, deadline);
         }
-        if text.len() <= MESSAGE_BYTES && self.peers.admits(caller, text.len(), Urgency::Progress) {
+        let fits = text.len() <= self.limits.message_bytes;
+        if fits && self.peers.admits(caller, text.len(), Urgency::Progress) {
             self.counters.progress += 1;
             self.send(caller, text);
         } else {

@@ -50,3 +50,31 @@ impl Counters {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_counter_is_shown_under_its_own_name() {
+        let counters = Counters {
+            requests: 1,
+            failed_requests: 2,
+            overloaded: 3,
+            late_answers: 4,
+            forged_answers: 5,
+            rejected_messages: 6,
+            ignored_notifications: 7,
+            progress: 8,
+            dropped_progress: 9,
+            events: 10,
+            dropped_events: 11,
+            slow_consumers: 12,
+        };
+        let shown = counters.named();
+        let mut values: Vec<_> = shown.values().copied().collect();
+        values.sort_unstable();
+        assert_eq!(values, (1..=12).collect::<Vec<_>>());
+        assert_eq!((shown["requests"], shown["slowConsumers"]), (1, 12));
+    }
+}

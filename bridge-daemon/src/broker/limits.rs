@@ -1,4 +1,6 @@
-//! The broker's bounds. Those of single messages are in `bridge_protocol::limits`.
+//! The broker's bounds. What a message that comes in may hold is in `bridge_protocol::limits`.
+
+use bridge_protocol::limits::MESSAGE_BYTES;
 
 /// Bounds with their defaults; tests use smaller ones.
 #[derive(Clone, Copy, Debug)]
@@ -9,9 +11,12 @@ pub struct Limits {
     pub client_bytes: usize,
     /// Requests in flight in all. Beyond it: -32009.
     pub total_requests: usize,
+    /// Size of a message that goes out. A larger request: -32007; answer: -32008. Larger progress and
+    /// events are dropped.
+    pub message_bytes: usize,
     /// Messages queued for one connection. A request to a full host: -32009; an answer to a full
     /// client: it is closed with 1013. At half of it the daemon stops reading from the client and
-    /// drops its progress.
+    /// drops its progress, and drops events that it would have to hold back.
     pub queue_messages: usize,
     /// Bytes queued for one connection; as above.
     pub queue_bytes: usize,
@@ -33,6 +38,7 @@ impl Default for Limits {
             client_requests: 256,
             client_bytes: 32 << 20,
             total_requests: 4096,
+            message_bytes: MESSAGE_BYTES,
             queue_messages: 1024,
             queue_bytes: 32 << 20,
             total_bytes: 128 << 20,
@@ -57,6 +63,6 @@ mod tests {
             (32 * 1024 * 1024, 128 * 1024 * 1024)
         );
         assert_eq!((limits.operations, limits.operation_bytes), (256, 4 * 1024 * 1024));
-        assert_eq!(limits.violations, 100);
+        assert_eq!((limits.message_bytes, limits.violations), (16 * 1024 * 1024, 100));
     }
 }

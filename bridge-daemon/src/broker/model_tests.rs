@@ -123,6 +123,7 @@ impl Model {
             client_requests: 6,
             client_bytes: 2000,
             total_requests: 12,
+            message_bytes: 250,
             queue_messages: 8,
             queue_bytes: 3000,
             total_bytes: 6000,

@@ -10,7 +10,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::{Dialect, Event as DapEvent, print};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -113,8 +112,7 @@ impl Operations {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Enters an operation if there is room. As many as may be pending are also remembered after
-    /// their end, the newest, so that a repeated announcement is recognised.
+    /// Enters an operation if there is room.
     fn insert(&mut self, key: Key, operation: Operation) {
         let bytes =
             |operation: &Operation| operation.body.as_ref().map_or(0, |body| body.get().len());
@@ -125,13 +123,6 @@ impl Operations {
             || kept + bytes(&operation) > self.limits.operation_bytes
         {
             return;
-        }
-        let ended = || mine().filter(|(_, operation)| !operation.is_pending());
-        if ended().count() >= self.limits.operations {
-            let oldest = ended().min_by_key(|(_, operation)| operation.sequence);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                self.operations.remove(&oldest);
-            }
         }
         if let Some(expires) = operation.expires {
             self.deadlines.insert((expires, key.clone()));
@@ -161,11 +152,22 @@ impl Operations {
         operation.is_pending().then_some(operation.dialect)
     }
 
+    /// As many as may be pending are remembered after their end, the newest, so that a repeated
+    /// announcement is recognised.
     fn finish(&mut self, key: &Key) {
-        if let Some(operation) = self.operations.get_mut(key) {
-            operation.body = None;
-            if let Some(expires) = operation.expires.take() {
-                self.deadlines.remove(&(expires, key.clone()));
+        let Some(operation) = self.operations.get_mut(key) else { return };
+        operation.body = None;
+        if let Some(expires) = operation.expires.take() {
+            self.deadlines.remove(&(expires, key.clone()));
+        }
+        let ended = || {
+            let mine = self.operations.iter().filter(|((owner, _), _)| *owner == key.0);
+            mine.filter(|(_, operation)| !operation.is_pending())
+        };
+        if ended().count() > self.limits.operations {
+            let oldest = ended().min_by_key(|(_, operation)| operation.sequence);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.operations.remove(&oldest);
             }
         }
     }
@@ -340,7 +342,7 @@ impl Broker {
         let text = print::event(Dialect::JsonRpc, &event);
         match host {
             Some(host)
-                if text.len() <= MESSAGE_BYTES
+                if text.len() <= self.limits.message_bytes
                     && self.peers.admits(host, text.len(), Urgency::Request) =>
             {
                 self.counters.events += 1;
@@ -360,7 +362,7 @@ impl Broker {
         body: Option<&RawValue>,
     ) -> bool {
         let text = print::event(dialect, &DapEvent { name: name.into(), body, client: None });
-        if text.len() > MESSAGE_BYTES || !self.peers.admits_event(client, text.len()) {
+        if text.len() > self.limits.message_bytes || !self.peers.admits_event(client, text.len()) {
             return false;
         }
         self.counters.events += 1;

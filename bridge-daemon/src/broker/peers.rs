@@ -61,7 +61,8 @@ struct Peer {
     queue: Load,
     in_flight: Load,
     /// Requests of the bridge dialect that wait for an answer: meanwhile their sender would throw
-    /// events away, so these are held back.
+    /// events away, so these are held back. They have their place in the queue all the same, so that
+    /// they fit behind the answer.
     outstanding_bridge: usize,
     held_events: VecDeque<String>,
     reading: bool,
@@ -125,8 +126,7 @@ impl Peers {
     pub fn remove(&mut self, peer: PeerId) {
         self.tails.remove(&peer);
         if let Some(state) = self.peers.remove(&peer) {
-            let held: usize = state.held_events.iter().map(String::len).sum();
-            self.total_bytes -= state.queue.bytes + held;
+            self.total_bytes -= state.queue.bytes;
         }
     }
 
@@ -215,7 +215,8 @@ impl Peers {
         };
         let share = if urgency == Urgency::Progress { 2 } else { 1 };
         // Whoever reads what it gets is not made to pay for those who do not.
-        let prompt = urgency != Urgency::Progress && state.queue.messages == 0;
+        let unread = state.queue.messages - state.held_events.len();
+        let prompt = urgency != Urgency::Progress && unread == 0;
         state.queue.messages < self.limits.queue_messages / share
             && state.queue.bytes + bytes <= self.limits.queue_bytes / share
             && (prompt || self.total_bytes + bytes <= self.limits.total_bytes)
@@ -286,12 +287,10 @@ impl Peers {
             Some(key) => _ = state.ids.remove(key),
             None => state.outstanding_bridge -= 1,
         }
-        if state.outstanding_bridge > 0 {
-            return VecDeque::new();
+        match state.outstanding_bridge {
+            0 if !state.closing => std::mem::take(&mut state.held_events),
+            _ => VecDeque::new(),
         }
-        let released = std::mem::take(&mut state.held_events);
-        self.total_bytes -= released.iter().map(String::len).sum::<usize>();
-        released
     }
 
     /// Keeps an event back if its receiver would lose it now. Gives it back if it can be sent.
@@ -299,6 +298,7 @@ impl Peers {
         match self.peers.get_mut(&peer) {
             Some(state) if state.outstanding_bridge > 0 => {
                 self.total_bytes += text.len();
+                state.queue.add(text.len());
                 state.held_events.push_back(text);
                 None
             }
@@ -309,10 +309,12 @@ impl Peers {
     /// Whether an event of this size can be sent, or held back, without being lost.
     pub fn admits_event(&self, peer: PeerId, bytes: usize) -> bool {
         let Some(state) = self.peers.get(&peer) else { return false };
-        match state.outstanding_bridge {
-            0 => self.admits(peer, bytes, Urgency::Answer),
-            _ => state.held_events.len() < self.limits.queue_messages && self.admits_parking(bytes),
-        }
+        let urgency = match state.outstanding_bridge {
+            0 => Urgency::Answer,
+            // Answers that are still to come need room before it.
+            _ => Urgency::Progress,
+        };
+        self.admits(peer, bytes, urgency)
     }
 
     /// Whether reading from this connection should change, and to what. Hosts are always read:
@@ -325,5 +327,16 @@ impl Peers {
             && state.queue.messages < limits.queue_messages / 2
             && state.queue.bytes < limits.queue_bytes / 2;
         (std::mem::replace(&mut state.reading, within) != within).then_some(within)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_shown_by_number_and_role() {
+        assert_eq!(PeerId(7).to_string(), "7");
+        assert_eq!((Role::Client.name(), Role::Host.name()), ("client", "host"));
     }
 }

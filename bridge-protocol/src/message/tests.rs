@@ -35,6 +35,16 @@ fn payloads_keep_every_byte() {
 }
 
 #[test]
+fn names_are_borrowed_unless_they_hold_escapes() {
+    let method = |name: &str| match request(&format!(r#"{{"id":1,"type":"{name}"}}"#)).method {
+        Cow::Borrowed(name) => ("borrowed", name.to_owned()),
+        Cow::Owned(name) => ("copied", name),
+    };
+    assert_eq!(method("chat"), ("borrowed", "chat".to_owned()));
+    assert_eq!(method(r"\u0063hat"), ("copied", "chat".to_owned()));
+}
+
+#[test]
 fn a_hybrid_with_jsonrpc_is_json_rpc() {
     let text = r#"{"jsonrpc":"2.0","id":1,"type":"x","method":"m"}"#;
     assert_eq!(request(text).dialect, Dialect::JsonRpc);
@@ -81,6 +91,7 @@ fn responses_are_sorted_by_what_they_hold() {
         r#"{"jsonrpc":"2.0","id":7,"error":{"code":1}}"#,
         r#"{"jsonrpc":"2.0","id":7,"result":1,"error":{"code":1,"message":"x"}}"#,
         r#"{"id":7,"success":false,"error":"x"}"#,
+        r#"{"id":7,"success":false,"result":{}}"#,
     ] {
         assert_eq!(outcome(malformed), "Some(7) malformed", "{malformed}");
     }
@@ -149,6 +160,17 @@ fn depth_is_limited_and_strings_do_not_count() {
     request(&format!(r#"{{"id":1,"type":"m","params":["\"{brackets}"]}}"#));
     let flat = "[],".repeat(1000);
     request(&format!(r#"{{"id":1,"type":"m","params":[{flat}1]}}"#));
+    // As deep as can be, among so many brackets that counting them does not settle it.
+    let wide_and = |levels: usize| nested(levels).replacen("[]", &format!("[{flat}1]"), 1);
+    request(&wide_and(DEPTH - 2));
+    assert_eq!(rejected(&wide_and(DEPTH - 1)).2, -32700);
+}
+
+#[test]
+fn a_text_that_is_no_object_is_told_what_was_expected() {
+    let rejection = Message::parse("1").unwrap_err();
+    let reason = rejection.error.message();
+    assert!(reason.contains("expected an object"), "{reason}");
 }
 
 /// JSON text from a random value, then damaged at random places.

@@ -26,7 +26,9 @@ fn a_run_that_expects_an_editor_waits_until_the_deadline() {
     let asked = w.take_one(host);
     assert_eq!(asked["params"]["message"], "early");
     // The time spent waiting counts.
-    w.after(seconds(5));
+    w.after(Duration::from_millis(4_999));
+    assert!(w.take(client).is_empty());
+    w.after(Duration::from_millis(1));
     assert_eq!(kind(&w.take_one(client)), "Timeout");
     assert_eq!(*cancelled(&w.take_one(host)), asked["id"]);
 }
@@ -106,26 +108,132 @@ fn hosts_may_offer_methods_of_their_own() {
     assert_eq!(w.take_one(host)["method"], "my/\"odd\" one");
     w.says(client, call(2, json!({})));
     assert_eq!(kind(&w.take_one(client)), "MethodNotFound", "a host is there, but it has no chat");
+    w.says(client, call(3, json!({"runtimeId": "runtime-1"})));
+    assert_eq!(kind(&w.take_one(client)), "MethodNotFound", "the very host that was asked for");
+}
+
+#[test]
+fn runtimes_show_what_they_offer_and_how_much_they_work_on() {
+    let mut w = world();
+    let (_other, client) = (w.host(1), w.client(2));
+    let host = w.connect(3, Role::Host, Dialect::JsonRpc);
+    let folders = json!(["/a", "/b"]);
+    w.register(
+        host,
+        json!({"runtimeId": "w", "title": "My\u{7} window", "methods": ["z", "a"],
+               "workspaceFolders": folders, "focused": true}),
+    );
+    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "z"}));
+    let all = serde_json::to_value(w.broker.runtimes()).unwrap();
+    assert_eq!((&all[0]["runtimeId"], &all[0]["inFlight"]), (&json!("h1"), &json!(0)));
+    let expected = json!({"runtimeId": "w", "title": "My window", "methods": ["a", "z"],
+                          "workspaceFolders": folders, "focused": true, "inFlight": 1});
+    assert_eq!(all[1], expected);
+    assert_eq!(serde_json::to_value(w.broker.runtime("w").unwrap()).unwrap(), expected);
+    let error = w.broker.runtime("none").unwrap_err();
+    assert_eq!(error.code(), ErrorKind::HostUnavailable.code());
 }
 
 #[test]
 fn registrations_are_checked() {
     let mut w = world();
     let host = w.connect(1, Role::Host, Dialect::JsonRpc);
+    let names = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
+    let mut register = |params: &Value| {
+        let parsed = serde_json::from_value(params.clone()).unwrap();
+        w.broker.register(host, parsed, w.now).is_ok()
+    };
     for params in [
         json!({"methods": ["bridge/status"]}),
         json!({"methods": ["runtime/list"]}),
         json!({"methods": ["$/progress"]}),
         json!({"methods": [""]}),
-        json!({"methods": vec!["x"; 257]}),
+        json!({"methods": names(257)}),
         json!({"methods": ["x".repeat(129)]}),
         json!({"methods": [], "runtimeId": "a b"}),
-        json!({"methods": [], "workspaceFolders": vec!["x"; 65]}),
+        json!({"methods": [], "workspaceFolders": names(65)}),
+        json!({"methods": [], "workspaceFolders": ["x".repeat(4097)]}),
     ] {
-        let parsed = serde_json::from_value(params.clone()).unwrap();
-        assert!(w.broker.register(host, parsed, w.now).is_err(), "{params}");
+        assert!(!register(&params), "{params}");
     }
-    assert!(w.broker.runtimes().is_empty());
+    let largest = json!({"methods": names(256), "workspaceFolders": names(64)});
+    let longest = json!({"methods": ["x".repeat(128)], "workspaceFolders": ["x".repeat(4096)]});
+    for params in [largest, longest] {
+        assert!(register(&params), "{params}");
+    }
+    assert_eq!(w.broker.runtimes().len(), 1);
+}
+
+#[test]
+fn a_host_that_registers_again_on_its_connection_is_known_by_its_new_name_only() {
+    let mut w = world();
+    let host = w.host(1);
+    w.register(host, json!({"runtimeId": "h1", "methods": ALL}));
+    w.register(host, json!({"runtimeId": "new", "methods": ALL}));
+    assert!(w.closed.is_empty());
+    assert_eq!(names(&w), ["new"]);
+}
+
+#[test]
+fn hosts_without_a_name_get_one_that_is_free() {
+    let mut w = world();
+    for (number, id) in [(1, Some("runtime-2")), (2, None), (3, None)] {
+        let host = w.connect(number, Role::Host, Dialect::JsonRpc);
+        w.register(host, json!({"runtimeId": id, "methods": ALL}));
+    }
+    assert_eq!(names(&w), ["runtime-2", "runtime-1", "runtime-3"]);
+}
+
+#[test]
+fn updates_change_what_they_name_and_nothing_else() {
+    let mut w = world();
+    let host = w.host(1);
+    w.update(host, json!({"title": "T", "methods": ["m"], "focused": true}));
+    w.update(host, json!({"workspaceFolders": ["/f"]}));
+    let mut expected = json!({"runtimeId": "h1", "title": "T", "methods": ["m"],
+                              "workspaceFolders": ["/f"], "focused": true, "inFlight": 0});
+    assert_eq!(serde_json::to_value(w.broker.runtimes()).unwrap(), json!([expected]));
+    w.update(host, json!({"focused": false}));
+    expected["focused"] = json!(false);
+    assert_eq!(serde_json::to_value(w.broker.runtimes()).unwrap(), json!([expected]));
+    let stranger = w.connect(9, Role::Host, Dialect::JsonRpc);
+    assert!(w.broker.update(stranger, Default::default(), w.now).is_err());
+}
+
+/// Whether a request for this runtime, which is not there, waits for its return.
+fn is_remembered(w: &mut World, client: PeerId, runtime: &str) -> bool {
+    w.says(client, call(runtime, json!({"runtimeId": runtime})));
+    w.take(client).is_empty()
+}
+
+#[test]
+fn the_newest_64_runtimes_that_left_are_remembered() {
+    let mut w = world();
+    let client = w.client(1000);
+    for number in 1..=65 {
+        let host = w.host(number);
+        w.closes(host);
+    }
+    assert!(!is_remembered(&mut w, client, "h1"));
+    assert!(is_remembered(&mut w, client, "h2") && is_remembered(&mut w, client, "h65"));
+}
+
+#[test]
+fn a_runtime_that_comes_and_goes_does_not_push_out_the_others() {
+    let mut w = world();
+    let client = w.client(1000);
+    let other = w.host(1);
+    w.closes(other);
+    for number in 2..100 {
+        let host = w.connect(number, Role::Host, Dialect::JsonRpc);
+        w.register(host, json!({"runtimeId": "again", "methods": ALL}));
+        w.closes(host);
+    }
+    assert!(is_remembered(&mut w, client, "h1") && is_remembered(&mut w, client, "again"));
+}
+
+fn names(w: &World) -> Vec<String> {
+    w.broker.runtimes().into_iter().map(|runtime| runtime.runtime_id).collect()
 }
 
 #[test]
@@ -137,15 +245,11 @@ fn focus_decides_between_windows() {
         (w.take(first).len(), w.take(second).len())
     };
     assert_eq!(ask(&mut w, 1), (0, 1), "nobody had the focus: the newest");
-    let focus = |w: &mut World, host, focused| {
-        let params = serde_json::from_value(json!({"focused": focused})).unwrap();
-        w.broker.update(host, params, w.now).unwrap();
-    };
-    focus(&mut w, first, true);
+    w.update(first, json!({"focused": true}));
     assert_eq!(ask(&mut w, 2), (1, 0));
-    focus(&mut w, second, true);
+    w.update(second, json!({"focused": true}));
     assert_eq!(ask(&mut w, 3), (0, 1));
-    focus(&mut w, second, false);
+    w.update(second, json!({"focused": false}));
     assert_eq!(ask(&mut w, 4), (0, 1), "the one that had it last");
     w.says(client, call(5, json!({"runtimeId": "h1"})));
     assert_eq!(w.take(first).len(), 1, "unless one is named");
@@ -155,15 +259,22 @@ fn focus_decides_between_windows() {
 fn commands_are_not_run_in_a_guessed_window() {
     let mut w = world();
     let (first, second, client) = (w.host(1), w.host(3), w.client(2));
-    let command = |params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "execute_command", "params": params});
-    w.says(client, command(json!({})));
+    let command = |id: u64, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": "execute_command", "params": params});
+    w.says(client, command(1, json!({})));
     let error = w.take_one(client);
     assert_eq!(
         (kind(&error), &error["error"]["data"]["runtimes"]),
         ("AmbiguousRuntime", &json!(["h1", "h3"]))
     );
-    w.says(client, command(json!({"runtimeId": "h1"})));
+    w.says(client, command(2, json!({"runtimeId": "h1"})));
     assert_eq!((w.take(first).len(), w.take(second).len()), (1, 0));
+    w.update(first, json!({"focused": true}));
+    w.says(client, command(3, json!({})));
+    assert_eq!((w.take(first).len(), w.take(second).len()), (1, 0), "the one with the focus");
+    w.closes(first);
+    w.take(client);
+    w.says(client, command(4, json!({})));
+    assert_eq!(w.take(second).len(), 1, "the only one is no guess");
 }
 
 #[test]

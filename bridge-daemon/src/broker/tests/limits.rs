@@ -1,5 +1,7 @@
 //! Everything that is bounded, when the bound is met.
 
+use bridge_protocol::RequestId;
+
 use super::*;
 
 #[test]
@@ -18,11 +20,95 @@ fn a_client_at_its_limit_is_not_read_until_answers_go_out() {
 
 #[test]
 fn large_requests_in_flight_stop_reading_too() {
-    let limits = Limits { client_bytes: 1000, ..Limits::default() };
+    let size = call(1, json!({})).to_string().len();
+    let limits = Limits { client_bytes: 2 * size, ..Limits::default() };
     let mut w = World::new(HostWait::UntilDeadline, limits);
     let (_host, client) = (w.host(1), w.client(2));
-    w.says(client, call(1, json!({"x": "y".repeat(1000)})));
+    w.says(client, call(1, json!({})));
+    assert_eq!(w.reading.get(&client), None);
+    w.says(client, call(2, json!({})));
     assert!(!w.reading[&client]);
+}
+
+/// What a text that is no message is answered, in bytes: an answer that needs no host.
+fn refusal_bytes() -> usize {
+    let mut w = world();
+    let client = w.client(2);
+    w.says_text(client, "{");
+    w.take_one(client).to_string().len()
+}
+
+#[test]
+fn a_client_with_half_a_queue_of_unread_answers_is_not_read() {
+    for limits in [
+        Limits { queue_messages: 4, ..Limits::default() },
+        Limits { queue_bytes: 4 * refusal_bytes(), ..Limits::default() },
+    ] {
+        let mut w = World::new(HostWait::UntilDeadline, limits);
+        let client = w.client(2);
+        w.fast = false;
+        w.says_text(client, "{");
+        assert_eq!(w.reading.get(&client), None);
+        w.says_text(client, "{");
+        assert!(!w.reading[&client]);
+        w.flush(client);
+        assert!(w.reading[&client]);
+    }
+}
+
+#[test]
+fn answers_are_queued_up_to_the_limit_and_then_their_reader_is_cut() {
+    let size = refusal_bytes();
+    for limits in [
+        Limits { queue_messages: 3, ..Limits::default() },
+        Limits { queue_bytes: 3 * size, ..Limits::default() },
+        Limits { total_bytes: 3 * size, ..Limits::default() },
+    ] {
+        let mut w = World::new(HostWait::UntilDeadline, limits);
+        let client = w.client(2);
+        w.fast = false;
+        for _ in 0..3 {
+            w.says_text(client, "{");
+        }
+        assert!(w.closed.is_empty());
+        w.says_text(client, "{");
+        assert_eq!(w.closed, [(client, CloseReason::SlowConsumer)]);
+        assert_eq!(w.take(client).len(), 3);
+    }
+}
+
+#[test]
+fn whoever_reads_promptly_gets_its_answers_but_no_progress_when_all_queues_are_full() {
+    let mut w = World::new(HostWait::UntilDeadline, Limits { total_bytes: 0, ..Limits::default() });
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    let id = w.take_one(host)["id"].clone();
+    w.says(host, progress(&id, json!(1)));
+    assert!(w.take(client).is_empty());
+    w.says(host, result(&id, json!("done")));
+    assert_eq!(w.take_one(client)["result"], "done");
+}
+
+#[test]
+fn progress_takes_at_most_half_a_queue() {
+    let value = progress(&json!(1), json!(1));
+    let size = value.to_string().len();
+    for limits in [
+        Limits { queue_messages: 4, ..Limits::default() },
+        Limits { queue_bytes: 4 * size, ..Limits::default() },
+        Limits { total_bytes: 2 * size, ..Limits::default() },
+    ] {
+        let mut w = World::new(HostWait::UntilDeadline, limits);
+        let (host, client) = (w.host(1), w.client(2));
+        w.says(client, call(1, json!({})));
+        w.take(host);
+        w.fast = false;
+        for _ in 0..5 {
+            w.says(host, value.clone());
+        }
+        assert_eq!(w.take(client).len(), 2, "{limits:?}");
+        assert_eq!(w.broker.counters().dropped_progress, 3);
+    }
 }
 
 #[test]
@@ -40,19 +126,25 @@ fn too_many_requests_in_all_are_refused_as_overload() {
 
 #[test]
 fn a_host_that_does_not_read_makes_its_callers_wait_not_the_daemon() {
+    // Larger than what a refused caller is told.
+    let params = json!({"x": "y".repeat(300)});
+    let text = RawValue::from_string(params.to_string()).unwrap();
+    let size = print::request(RequestId(1), "vscode/chat", Some(&text)).len();
     for limits in [
-        Limits { queue_messages: 4, ..Limits::default() },
-        Limits { queue_bytes: 300, ..Limits::default() },
-        Limits { total_bytes: 300, ..Limits::default() },
+        Limits { queue_messages: 3, ..Limits::default() },
+        Limits { queue_bytes: 3 * size, ..Limits::default() },
+        Limits { queue_bytes: 4 * size - 1, ..Limits::default() },
+        Limits { total_bytes: 3 * size, ..Limits::default() },
+        Limits { total_bytes: 4 * size - 1, ..Limits::default() },
     ] {
         let mut w = World::new(HostWait::UntilDeadline, limits);
         let (host, client) = (w.host(1), w.client(2));
         w.fast = false;
-        for n in 0..10 {
-            w.says(client, call(n, json!({})));
+        for n in 0..9 {
+            w.says(client, call(n, params.clone()));
             w.flush(client);
         }
-        assert!(w.take(host).len() <= 5, "bounded");
+        assert_eq!(w.take(host).len(), 3, "{limits:?}");
         let refused = w.take(client);
         assert!(w.closed.is_empty(), "a client that reads does not pay for the host");
         assert!(!refused.is_empty() && refused.iter().all(|error| kind(error) == "Overloaded"));
@@ -73,6 +165,14 @@ fn parked_requests_are_bounded_too() {
     assert_eq!(kind(&w.take_one(client)), "Overloaded");
     w.closes(client);
     w.assert_settled();
+    let size = call(1, json!({})).to_string().len();
+    for (total_bytes, fits) in [(size, true), (size - 1, false)] {
+        let limits = Limits { total_bytes, ..Limits::default() };
+        let mut w = World::new(HostWait::UntilDeadline, limits);
+        let client = w.client(2);
+        w.says(client, call(1, json!({})));
+        assert_eq!(w.take(client).is_empty(), fits, "{total_bytes}");
+    }
 }
 
 #[test]
@@ -86,7 +186,7 @@ fn a_client_that_leaves_answers_unread_is_closed_and_loses_progress_first() {
     w.fast = false;
     let asked = w.take(host);
     for _ in 0..5 {
-        w.says(host, json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": asked[0]["id"], "value": 1}}));
+        w.says(host, progress(&asked[0]["id"], json!(1)));
     }
     assert_eq!((w.take(client).len(), w.broker.counters().dropped_progress), (2, 3));
     assert!(!w.reading[&client], "half full: not read");
@@ -94,7 +194,65 @@ fn a_client_that_leaves_answers_unread_is_closed_and_loses_progress_first() {
         w.says(host, result(&asked["id"], json!(1)));
     }
     assert_eq!(w.closed, [(client, CloseReason::SlowConsumer)]);
+    assert_eq!(w.broker.counters().slow_consumers, 1);
     w.closes(client);
     w.closes(host);
     w.assert_settled();
+}
+
+/// The size of the largest message that arrives when ever larger ones are tried.
+fn largest(send: impl FnMut(String) -> Option<Value>) -> usize {
+    let arrived = (0..200).map(|n| "x".repeat(n)).filter_map(send);
+    arrived.map(|message| message.to_string().len()).max().unwrap()
+}
+
+#[test]
+fn requests_and_answers_too_large_to_be_passed_on_fail() {
+    let mut w =
+        World::new(HostWait::UntilDeadline, Limits { message_bytes: 200, ..Limits::default() });
+    let (host, client) = (w.host(1), w.client(2));
+    let request = largest(|pad| {
+        w.says(client, call(1, json!({ "pad": pad })));
+        let asked = w.take(host).pop();
+        match &asked {
+            Some(asked) => w.says(host, result(&asked["id"], json!(1))),
+            None => assert_eq!(kind(&w.take_one(client)), "OversizedRequest"),
+        }
+        w.take(client);
+        asked
+    });
+    let answer = largest(|pad| {
+        w.says(client, call(1, json!({})));
+        let id = w.take_one(host)["id"].clone();
+        w.says(host, result(&id, json!(pad)));
+        let answer = w.take_one(client);
+        assert!(answer["result"].is_string() || kind(&answer) == "OversizedResponse");
+        answer["result"].is_string().then_some(answer)
+    });
+    assert_eq!((request, answer), (200, 200));
+}
+
+#[test]
+fn progress_and_events_too_large_to_be_passed_on_are_dropped() {
+    let mut w =
+        World::new(HostWait::UntilDeadline, Limits { message_bytes: 200, ..Limits::default() });
+    let (host, client) = (w.host(1), w.client(2));
+    let to_host = largest(|pad| {
+        w.says(client, event("e", json!(pad), None));
+        w.take(host).pop()
+    });
+    let to_client = largest(|pad| {
+        w.says(host, event("e", json!(pad), Some(2)));
+        w.take(client).pop()
+    });
+    w.says(client, call(1, json!({})));
+    let id = w.take_one(host)["id"].clone();
+    let progressed = largest(|pad| {
+        w.says(host, progress(&id, json!(pad)));
+        w.take(client).pop()
+    });
+    assert_eq!((to_host, to_client, progressed), (200, 200, 200));
+    let counted = *w.broker.counters();
+    assert_eq!(counted.events + counted.dropped_events, 400);
+    assert_eq!(counted.progress + counted.dropped_progress, 200);
 }

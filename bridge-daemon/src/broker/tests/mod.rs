@@ -125,9 +125,16 @@ impl World {
         self.event(Event::Closed { peer });
     }
 
+    /// Time passes. The broker is woken when it asked for it, and only then.
+    #[track_caller]
     pub fn after(&mut self, time: Duration) {
-        self.now += time;
-        self.event(Event::Tick);
+        let end = self.now + time;
+        while let Some(due) = self.broker.next_deadline().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.event(Event::Tick);
+            assert_ne!(self.broker.next_deadline(), Some(due), "a tick settles what is due");
+        }
+        self.now = end;
     }
 
     pub fn take(&mut self, peer: PeerId) -> Vec<Value> {
@@ -177,6 +184,15 @@ fn bridge_call(id: u64, params: Value) -> Value {
 
 fn result(id: &Value, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+fn progress(id: &Value, value: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id, "value": value}})
+}
+
+fn event(name: &str, body: Value, client: Option<u64>) -> Value {
+    let params = json!({"event": name, "body": body, "client": client});
+    json!({"jsonrpc": "2.0", "method": "dapEvent", "params": params})
 }
 
 fn kind(message: &Value) -> &str {

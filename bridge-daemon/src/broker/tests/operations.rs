@@ -2,14 +2,18 @@
 
 use super::*;
 
+fn bridge_event(name: &str, body: Value) -> Value {
+    json!({"type": "dapEvent", "event": name, "body": body})
+}
+
 fn started(id: u64, token: &str) -> Value {
-    json!({"type": "dapEvent", "event": "asyncOperationStarted",
-           "body": {"operationId": id, "resumeToken": token, "timeoutMs": 300_000}})
+    let body = json!({"operationId": id, "resumeToken": token, "timeoutMs": 300_000});
+    bridge_event("asyncOperationStarted", body)
 }
 
 fn submit(id: &str, token: &str, client: Option<u64>) -> Value {
-    json!({"jsonrpc": "2.0", "method": "dapEvent", "params": {"event": "asyncOperationSubmit", "client": client,
-           "body": {"operationId": id, "resumeToken": token, "result": 1}}})
+    let body = json!({"operationId": id, "resumeToken": token, "result": 1});
+    event("asyncOperationSubmit", body, client)
 }
 
 #[test]
@@ -32,6 +36,19 @@ fn operations_are_announced_once_and_submitted_to_their_owner() {
 }
 
 #[test]
+fn operations_whose_ids_and_tokens_collide_are_told_apart_by_their_connection() {
+    let mut w = world();
+    let (host, a, b) = (w.host(1), w.bridge_client(2), w.bridge_client(3));
+    w.says(a, started(7, "same"));
+    w.says(b, started(7, "same"));
+    w.says(host, submit("7", "same", None));
+    assert!(w.take(a).is_empty() && w.take(b).is_empty(), "it could be either");
+    w.says(host, submit("7", "same", Some(3)));
+    assert!(w.take(a).is_empty());
+    assert_eq!(w.take_one(b)["event"], "asyncOperationSubmit");
+}
+
+#[test]
 fn events_are_held_back_while_a_bridge_request_is_outstanding() {
     let mut w = world();
     let (host, client) = (w.host(1), w.bridge_client(2));
@@ -49,15 +66,59 @@ fn events_are_held_back_while_a_bridge_request_is_outstanding() {
 }
 
 #[test]
+fn events_are_held_back_until_the_last_outstanding_answer_and_within_bounds() {
+    let body = json!("long enough for the limit to have room for an answer");
+    let size = json!({"type": "dapEvent", "event": "e", "body": body}).to_string().len();
+    for limits in [
+        Limits { queue_messages: 4, ..Limits::default() },
+        Limits { queue_bytes: 4 * size, ..Limits::default() },
+        Limits { total_bytes: 2 * size, ..Limits::default() },
+    ] {
+        let mut w = World::new(HostWait::UntilDeadline, limits);
+        let (host, client) = (w.host(1), w.bridge_client(2));
+        for id in [1, 2] {
+            w.says(client, bridge_call(id, json!({})));
+        }
+        let asked = w.take(host);
+        for _ in 0..3 {
+            w.says(host, event("e", body.clone(), Some(2)));
+        }
+        assert_eq!((w.broker.queued_bytes(), w.broker.counters().dropped_events), (2 * size, 1));
+        w.says(host, result(&asked[0]["id"], json!({})));
+        assert_eq!(w.take(client).len(), 1, "one request is still outstanding");
+        w.says(host, result(&asked[1]["id"], json!({})));
+        assert_eq!(w.take(client).len(), 3, "the answer and both events");
+        assert!(w.closed.is_empty());
+        assert_eq!(w.broker.queued_bytes(), 0);
+    }
+}
+
+#[test]
+fn what_was_held_back_for_a_client_goes_with_it() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    w.says(client, started(7, "t7"));
+    w.says(client, bridge_call(1, json!({})));
+    w.fast = false;
+    w.says_text(client, "{");
+    w.says(host, submit("7", "t7", Some(2)));
+    assert!(w.broker.queued_bytes() > 0);
+    w.closes(client);
+    w.closes(host);
+    w.assert_settled();
+}
+
+#[test]
 fn a_host_that_comes_later_is_told_of_pending_operations() {
     let mut w = world();
     let client = w.bridge_client(2);
-    w.says(client, started(7, "t7"));
-    w.says(client, started(8, "t8"));
+    for n in 0..20 {
+        w.says(client, started(n, "t"));
+    }
     let host = w.host(1);
     let ids: Vec<_> =
         w.take(host).iter().map(|event| event["params"]["body"]["operationId"].clone()).collect();
-    assert_eq!(ids, [7, 8]);
+    assert_eq!(ids, (0..20).collect::<Vec<_>>(), "in the order of their announcement");
 }
 
 #[test]
@@ -107,9 +168,11 @@ fn a_submit_from_outside_finishes_an_operation_once() {
 
 #[test]
 fn operations_are_bounded() {
+    let body_bytes = started(0, "t0")["body"].to_string().len();
     for limits in [
         Limits { operations: 2, ..Limits::default() },
-        Limits { operation_bytes: 150, ..Limits::default() },
+        Limits { operation_bytes: 2 * body_bytes, ..Limits::default() },
+        Limits { operation_bytes: 3 * body_bytes - 1, ..Limits::default() },
     ] {
         let mut w = World::new(HostWait::UntilDeadline, limits);
         let client = w.bridge_client(2);
@@ -160,4 +223,76 @@ fn a_submit_that_cannot_be_delivered_leaves_the_operation_pending() {
     assert_eq!(w.broker.submit("t7", &value), Err(SubmitError::Overloaded));
     w.flush(client);
     assert_eq!(w.broker.submit("t7", &value), Ok("7".into()));
+}
+
+#[test]
+fn events_that_mean_nothing_here_travel_both_ways() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    w.says(client, bridge_event("custom", json!(1)));
+    let expected = json!({"event": "custom", "body": 1, "client": 2});
+    assert_eq!(w.take_one(host)["params"], expected);
+    w.says(host, event("custom", json!(2), Some(2)));
+    assert_eq!(w.take_one(client), json!({"type": "dapEvent", "event": "custom", "body": 2}));
+    // To nobody, to a host, to everybody.
+    for client in [Some(9), Some(1), None] {
+        w.says(host, event("custom", json!(2), client));
+    }
+    assert!(w.take(client).is_empty() && w.take(host).is_empty());
+    assert_eq!((w.broker.counters().events, w.broker.counters().dropped_events), (2, 3));
+}
+
+#[test]
+fn an_operation_is_over_when_its_owner_says_so() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    w.says(client, started(7, "t7"));
+    for (status, pending) in [("pending", 1), ("completed", 0)] {
+        let body = json!({"operationId": 7, "status": status});
+        w.says(client, bridge_event("asyncOperationUpdated", body));
+        assert_eq!(w.broker.operations(), pending, "{status}");
+    }
+    assert_eq!(w.take(host).len(), 3, "the host hears all of it");
+    assert_eq!(w.broker.next_deadline(), None);
+}
+
+#[test]
+fn operations_with_long_names_are_passed_on_but_not_remembered() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    for (id, token, remembered) in [(256, 256, 1), (257, 1, 1), (1, 257, 1)] {
+        let body = json!({"operationId": "i".repeat(id), "resumeToken": "t".repeat(token)});
+        w.says(client, bridge_event("asyncOperationStarted", body));
+        assert_eq!(w.take(host).len(), 1);
+        assert_eq!(w.broker.operations(), remembered);
+    }
+}
+
+#[test]
+fn only_a_sensible_timeout_ends_an_operation() {
+    for (timeout, ends) in [(0.0, false), (-1.0, false), (1e12, false), (1.0, true), (9e11, true)] {
+        let mut w = world();
+        let client = w.bridge_client(2);
+        let body = json!({"operationId": 7, "timeoutMs": timeout});
+        w.says(client, bridge_event("asyncOperationStarted", body));
+        assert_eq!(w.broker.next_deadline().is_some(), ends, "{timeout}");
+    }
+}
+
+#[test]
+fn as_many_operations_are_remembered_after_their_end_as_may_be_pending() {
+    let mut w = World::new(HostWait::UntilDeadline, Limits { operations: 2, ..Limits::default() });
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    for n in 1..=3 {
+        w.says(client, started(n, "t"));
+        w.says(host, submit(&n.to_string(), "t", Some(2)));
+    }
+    w.says(client, started(4, "t"));
+    w.take(host);
+    for n in [4, 3, 2] {
+        w.says(client, started(n, "t"));
+        assert!(w.take(host).is_empty(), "{n} is known");
+    }
+    w.says(client, started(1, "t"));
+    assert_eq!(w.take(host).len(), 1, "the oldest was forgotten");
 }

@@ -162,14 +162,13 @@ fn progress_reaches_the_one_caller_and_extends_a_default_deadline_only() {
     w.says(client, call("a", json!({"runtimeId": "h1"})));
     w.says(client, call("b", json!({"runtimeId": "h1", "timeout": 40_000})));
     let asked = w.take(host);
-    let progress = |id: &Value, n: u64| json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id, "value": {"text": n}}});
-    w.says(other, progress(&asked[0]["id"], 0));
+    w.says(other, progress(&asked[0]["id"], json!(0)));
     assert!(w.take(client).is_empty(), "only the host that was asked");
     for n in 1..=2 {
         w.after(seconds(20));
         if n == 1 {
-            w.says(host, progress(&asked[0]["id"], n));
-            w.says(host, progress(&asked[1]["id"], n));
+            w.says(host, progress(&asked[0]["id"], json!(n)));
+            w.says(host, progress(&asked[1]["id"], json!(n)));
             let ids: Vec<_> =
                 w.take(client).iter().map(|note| note["params"]["id"].clone()).collect();
             assert_eq!(ids, ["a", "b"]);
@@ -181,6 +180,7 @@ fn progress_reaches_the_one_caller_and_extends_a_default_deadline_only() {
     w.after(seconds(10));
     assert_eq!(w.take_one(client)["id"], "a");
     assert!(w.take(stranger).is_empty());
+    assert_eq!((w.broker.counters().progress, w.broker.counters().late_answers), (2, 1));
 }
 
 #[test]
@@ -191,13 +191,25 @@ fn progress_cannot_extend_for_ever() {
     let id = w.take_one(host)["id"].clone();
     for _ in 0..40 {
         w.after(seconds(15));
-        w.says(
-            host,
-            json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id, "value": 1}}),
-        );
+        w.says(host, progress(&id, json!(1)));
     }
     let last = w.take(client).pop().unwrap();
     assert_eq!(kind(&last), "Timeout", "10 minutes are the end");
+}
+
+#[test]
+fn requests_are_counted_and_so_are_those_that_fail() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    for n in 0..4 {
+        w.says(client, call(n, json!({})));
+    }
+    let asked = w.take(host);
+    w.says(host, result(&asked[0]["id"], json!(1)));
+    let error = json!({"code": 1, "message": "no"});
+    w.says(host, json!({"jsonrpc": "2.0", "id": asked[1]["id"], "error": error}));
+    w.says(client, json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 2}}));
+    assert_eq!((w.broker.counters().requests, w.broker.counters().failed_requests), (4, 2));
 }
 
 #[test]
@@ -226,6 +238,44 @@ fn own_methods_are_called_and_answered_in_kind() {
 }
 
 #[test]
+fn own_methods_may_be_called_without_wanting_an_answer() {
+    let mut w = world();
+    let client = w.client(2);
+    w.says(client, json!({"jsonrpc": "2.0", "method": "bridge/ping"}));
+    let (call, _, method) = w.calls.pop().unwrap();
+    assert_eq!(method, "bridge/ping");
+    w.event(Event::Called { call, outcome: Ok(RawValue::NULL.to_owned()) });
+    assert!(w.take(client).is_empty());
+}
+
+#[test]
+fn notifications_that_nobody_knows_are_counted_and_do_nothing() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    let id = w.take_one(host)["id"].clone();
+    w.says(client, json!({"jsonrpc": "2.0", "method": "$/other", "params": {"id": 1}}));
+    w.says(host, json!({"jsonrpc": "2.0", "method": "$/other", "params": {"id": id, "value": 1}}));
+    w.says(host, json!({"jsonrpc": "2.0", "method": "$/progress", "params": {"id": id}}));
+    assert!(w.take(client).is_empty() && w.take(host).is_empty());
+    assert_eq!(w.broker.counters().ignored_notifications, 3);
+    w.says(host, result(&id, json!("still there")));
+    assert_eq!(w.take_one(client)["result"], "still there");
+}
+
+#[test]
+fn the_books_show_who_is_there_and_what_is_under_way() {
+    let mut w = world();
+    let (host, client, _) = (w.host(1), w.client(2), w.client(3));
+    w.fast = false;
+    w.says(client, call(1, json!({})));
+    w.says(client, call(2, json!({})));
+    let queued: usize = w.take(host).iter().map(|asked| asked.to_string().len()).sum();
+    assert_eq!((w.broker.clients(), w.broker.in_flight()), (2, 2));
+    assert_eq!(w.broker.queued_bytes(), queued);
+}
+
+#[test]
 fn one_bad_message_is_answered_and_many_in_a_row_end_the_connection() {
     let mut w = world();
     let (client, bridge) = (w.client(2), w.bridge_client(3));
@@ -241,6 +291,7 @@ fn one_bad_message_is_answered_and_many_in_a_row_end_the_connection() {
     }
     assert_eq!(w.closed, [(client, CloseReason::Violations)]);
     assert!(w.take(client).iter().all(|answer| answer["error"].is_object()));
+    assert_eq!(w.broker.counters().rejected_messages, 1 + 100 + 101);
 }
 
 #[test]
