@@ -46,7 +46,7 @@ export function activate(extension: vscode.ExtensionContext): void {
 function offerClient(extension: vscode.ExtensionContext): void {
   const programs = vscode.Uri.joinPath(extension.extensionUri, 'bundled', 'bin').fsPath;
   const collection = extension.environmentVariableCollection;
-  collection.description = 'Adds the command `bridge-client`.';
+  collection.description = vscode.l10n.t('Adds the command `bridge-client`.');
   collection.append('PATH', path.delimiter + programs);
 }
 
@@ -103,12 +103,17 @@ function guarded(command: Command, log: vscode.LogOutputChannel): Command {
 async function netToRun(uri: unknown): Promise<vscode.Uri | undefined> {
   const file = uri instanceof vscode.Uri ? uri : activeNet();
   if (!vscode.workspace.isTrusted) {
-    throw new Problem('Nets run only in a trusted workspace, because they execute its code.', [
-      { title: 'Manage Trust', run: () => vscode.commands.executeCommand('workbench.trust.manage') },
+    throw new Problem(vscode.l10n.t('Nets run only in a trusted workspace, because they execute its code.'), [
+      {
+        title: vscode.l10n.t('Manage Trust'),
+        run: () => vscode.commands.executeCommand('workbench.trust.manage'),
+      },
     ]);
   }
   if (!file || !isNetFile(file.path) || file.scheme !== 'file') {
-    void vscode.window.showInformationMessage('Open a *.evolve.yaml or *.pnml.yaml file to run it.');
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('Open a *.evolve.yaml or *.pnml.yaml file to run it.'),
+    );
     return undefined;
   }
   const document = vscode.workspace.textDocuments.find((open) => open.uri.toString() === file.toString());
@@ -142,7 +147,10 @@ function standAside(
   log: vscode.LogOutputChannel,
 ): void {
   const explain = (): void => {
-    const message = `Run Bridge is off, because the extension ${rival.id} has the command evolve.runNet too. Disable one of them.`;
+    const message = vscode.l10n.t(
+      'Run Bridge is off, because the extension {0} has the command evolve.runNet too. Disable one of them.',
+      rival.id,
+    );
     report(new Problem(message), log);
   };
   const taken = commandsOf(rival);

@@ -20,7 +20,7 @@ export class Problem extends Error {
 }
 
 export const showLog = (log: vscode.LogOutputChannel): Remedy => ({
-  title: 'Show Log',
+  title: vscode.l10n.t('Show Log'),
   run: () => {
     log.show();
   },

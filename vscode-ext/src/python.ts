@@ -34,9 +34,10 @@ export async function findPython(file: vscode.Uri): Promise<FoundPython> {
       try {
         return await askPython(path, directory, { ...process.env, ...environment });
       } catch (error) {
-        throw new Problem(`Python could not be started as ${path}: ${(error as Error).message}.`, [
-          { title: 'Choose Python', run: () => openSetting('python.path') },
-        ]);
+        throw new Problem(
+          vscode.l10n.t('Python could not be started as {0}: {1}.', path, (error as Error).message),
+          [{ title: vscode.l10n.t('Choose Python'), run: () => openSetting('python.path') }],
+        );
       }
     },
   };

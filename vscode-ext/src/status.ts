@@ -17,11 +17,11 @@ export function createStatus(runs: Runs): vscode.Disposable {
       item.tooltip = runs.failure;
       item.backgroundColor = new vscode.ThemeColor('statusBarItem.errorBackground');
     } else if (count > 0) {
-      item.text = `$(sync~spin) Evolve: ${count} running`;
+      item.text = `$(sync~spin) Evolve: ${vscode.l10n.t('{0} running', count)}`;
       item.tooltip = runs.running.map((run) => run.name).join('\n');
     } else {
       item.text = '$(play) Evolve';
-      item.tooltip = 'Run Bridge: nothing is running';
+      item.tooltip = vscode.l10n.t('Run Bridge: nothing is running');
     }
   };
   update();

@@ -13,7 +13,9 @@ export const DEBUG_TYPE = 'evolve-pnml';
 export async function createAdapter(session: vscode.DebugSession): Promise<vscode.DebugAdapterDescriptor> {
   const { program } = session.configuration as { program?: unknown };
   if (typeof program !== 'string') {
-    throw new Problem('The launch configuration has no "program": name the net that shall be debugged.');
+    throw new Problem(
+      vscode.l10n.t('The launch configuration has no "program": name the net that shall be debugged.'),
+    );
   }
   const { python, adapter, directory } = await requireAdapter(vscode.Uri.file(program));
   return new vscode.DebugAdapterExecutable(python, ['-u', adapter], { cwd: directory });
@@ -28,9 +30,11 @@ export async function requireAdapter(
   const { adapter } = await python.ask(directory, {});
   if (adapter === null) {
     throw new Problem(
-      `Debugging needs the package enginepy, and ${python.path} cannot import it. ` +
-        'Install it there or choose another Python. Running needs no enginepy.',
-      [{ title: 'Choose Python', run: () => openSetting('python.path') }],
+      vscode.l10n.t(
+        'Debugging needs the package enginepy, and {0} cannot import it. Install it there or choose another Python. Running needs no enginepy.',
+        python.path,
+      ),
+      [{ title: vscode.l10n.t('Choose Python'), run: () => openSetting('python.path') }],
     );
   }
   return { python: python.path, adapter, directory };

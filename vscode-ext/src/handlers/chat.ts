@@ -76,7 +76,7 @@ async function ask(
   ctx.signal.addEventListener('abort', cancel);
   try {
     const messages = [...remembered.map(toModelMessage), vscode.LanguageModelChatMessage.User(message)];
-    const justification = `The run of ${ctx.source} asks a language model.`;
+    const justification = vscode.l10n.t('The run of {0} asks a language model.', ctx.source);
     // The editor may ask the person for consent first.
     const request = model.sendRequest(messages, { justification }, cancellation.token);
     const answer = await forPerson(ctx, { text: '' }, request);

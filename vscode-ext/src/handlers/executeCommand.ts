@@ -42,21 +42,26 @@ async function authorise(ctx: Ctx, { command, args }: ExecuteCommandParams): Pro
       : 'the workspace is not trusted';
     throw new BridgeError('NotAllowed', `The command ${command} was not executed: ${reason}.`);
   }
-  const question = `The run of ${ctx.source} wants to execute the command ${command}${shown(args)}.`;
-  const asked = vscode.window.showWarningMessage(question, 'Allow', 'Allow for This Run', 'Deny');
+  const [allow, allowAlways, deny] = [
+    vscode.l10n.t('Allow'),
+    vscode.l10n.t('Allow for This Run'),
+    vscode.l10n.t('Deny'),
+  ];
+  const asked = vscode.window.showWarningMessage(question(ctx, command, args), allow, allowAlways, deny);
   const choice = await forPerson(ctx, { waitingFor: 'person' }, asked);
-  if (choice === 'Allow for This Run') {
+  if (choice === allowAlways) {
     ctx.grants.add(command);
-  } else if (choice !== 'Allow') {
+  } else if (choice !== allow) {
     const message = `The command ${command} was not executed: it was not allowed in the editor.`;
-    throw new BridgeError('BlockedByUser', message, { reason: choice === 'Deny' ? 'denied' : 'dismissed' });
+    throw new BridgeError('BlockedByUser', message, { reason: choice === deny ? 'denied' : 'dismissed' });
   }
 }
 
-function shown(args: readonly unknown[]): string {
+function question({ source }: Ctx, command: string, args: readonly unknown[]): string {
   if (args.length === 0) {
-    return '';
+    return vscode.l10n.t('The run of {0} wants to execute the command {1}.', source, command);
   }
   const text = JSON.stringify(args).slice(1, -1);
-  return ` with ${text.length > SHOWN_ARGUMENTS ? `${text.slice(0, SHOWN_ARGUMENTS)}…` : text}`;
+  const shown = text.length > SHOWN_ARGUMENTS ? `${text.slice(0, SHOWN_ARGUMENTS)}…` : text;
+  return vscode.l10n.t('The run of {0} wants to execute the command {1} with {2}.', source, command, shown);
 }

@@ -12,13 +12,13 @@ const START_MS = 30_000;
 
 /** Exit codes of the daemon that say that the run never began. */
 const NOT_STARTED: Readonly<Record<number, string>> = {
-  125: 'the bridge could not start',
-  126: 'its program cannot be executed',
-  127: 'its program was not found',
+  125: vscode.l10n.t('the bridge could not start'),
+  126: vscode.l10n.t('its program cannot be executed'),
+  127: vscode.l10n.t('its program was not found'),
 };
 
 export function openTerminal(name: string, { session, bridged, terminal }: PreparedRun): vscode.Terminal {
-  const bridge = bridged ? `bridge session ${session}` : 'without a bridge';
+  const bridge = bridged ? vscode.l10n.t('bridge session {0}', session) : vscode.l10n.t('without a bridge');
   const opened = vscode.window.createTerminal({
     ...terminal,
     name: `Run: ${name}`,
@@ -36,13 +36,23 @@ export function openTerminal(name: string, { session, bridged, terminal }: Prepa
 export async function attachWhenReady(run: Run, onDidChange: vscode.Event<void>): Promise<void> {
   const limit = new AbortController();
   const timer = setTimeout(() => {
-    const message = `The bridge of ${run.name} did not start within ${START_MS / 1000} seconds. Its terminal may say why.`;
+    const message = vscode.l10n.t(
+      'The bridge of {0} did not start within {1} seconds. Its terminal may say why.',
+      run.name,
+      START_MS / 1000,
+    );
     limit.abort(new Problem(message));
   }, START_MS);
   const ended = onDidChange(() => {
     if (run.state.kind === 'ended') {
       limit.abort(
-        new Problem(`${run.name} did not start: ${reasonOf(run.state.code)}. Its terminal says more.`),
+        new Problem(
+          vscode.l10n.t(
+            '{0} did not start: {1}. Its terminal says more.',
+            run.name,
+            reasonOf(run.state.code),
+          ),
+        ),
       );
     }
   });
@@ -61,6 +71,6 @@ export async function attachWhenReady(run: Run, onDidChange: vscode.Event<void>)
 
 function reasonOf(code: number | undefined): string {
   return code === undefined
-    ? 'its terminal was closed'
-    : (NOT_STARTED[code] ?? `it ended with exit code ${code}`);
+    ? vscode.l10n.t('its terminal was closed')
+    : (NOT_STARTED[code] ?? vscode.l10n.t('it ended with exit code {0}', code));
 }

@@ -21,21 +21,21 @@ export async function showRunMenu(runs: Runs, showLog: () => void): Promise<void
   const entries: Entry[] = [];
   if (file) {
     entries.push(
-      { label: `$(play) Run ${name}`, run: command('evolve.runNet', file) },
-      { label: `$(debug-alt) Debug ${name}`, run: command('evolve.debugNet', file) },
+      { label: `$(play) ${vscode.l10n.t('Run {0}', name)}`, run: command('evolve.runNet', file) },
+      { label: `$(debug-alt) ${vscode.l10n.t('Debug {0}', name)}`, run: command('evolve.debugNet', file) },
     );
   }
   for (const run of runs.running) {
     const { terminal } = run.parts;
     entries.push({ label: run.name, kind: vscode.QuickPickItemKind.Separator });
     entries.push({
-      label: `$(debug-stop) Stop ${run.name}`,
+      label: `$(debug-stop) ${vscode.l10n.t('Stop {0}', run.name)}`,
       description: describe(run),
       run: () => runs.stop(run),
     });
     if (terminal) {
       entries.push({
-        label: `$(terminal) Show the terminal of ${run.name}`,
+        label: `$(terminal) ${vscode.l10n.t('Show the terminal of {0}', run.name)}`,
         run: () => {
           terminal.show();
         },
@@ -44,11 +44,11 @@ export async function showRunMenu(runs: Runs, showLog: () => void): Promise<void
   }
   const attachable = runs.attachable();
   if (attachable.length > 0) {
-    entries.push({ label: 'other windows', kind: vscode.QuickPickItemKind.Separator });
+    entries.push({ label: vscode.l10n.t('other windows'), kind: vscode.QuickPickItemKind.Separator });
     entries.push(
       ...attachable.map((other) => ({
-        label: `$(plug) Answer ${other.name} in this window`,
-        description: `session ${other.file.session}`,
+        label: `$(plug) ${vscode.l10n.t('Answer {0} in this window', other.name)}`,
+        description: sessionOf(other.file),
         run: () => {
           runs.attach(other.file);
         },
@@ -56,10 +56,10 @@ export async function showRunMenu(runs: Runs, showLog: () => void): Promise<void
     );
   }
   entries.push(
-    { label: 'bridge', kind: vscode.QuickPickItemKind.Separator },
-    { label: '$(output) Show log', run: showLog },
+    { label: vscode.l10n.t('bridge'), kind: vscode.QuickPickItemKind.Separator },
+    { label: `$(output) ${vscode.l10n.t('Show Log')}`, run: showLog },
     {
-      label: '$(gear) Settings',
+      label: `$(gear) ${vscode.l10n.t('Settings')}`,
       run: command('workbench.action.openSettings', '@ext:run-bridge.run-bridge'),
     },
   );
@@ -76,19 +76,22 @@ export async function pickRun(runs: readonly Run[]): Promise<Run | undefined> {
     return runs[0];
   }
   const entries = runs.map((run) => ({ label: run.name, description: describe(run), run }));
-  return (await vscode.window.showQuickPick(entries, { title: 'Stop which run?' }))?.run;
+  return (await vscode.window.showQuickPick(entries, { title: vscode.l10n.t('Stop which run?') }))?.run;
 }
 
 /** The same among runs of other windows. */
 export async function pickAttachable(runs: Runs): Promise<ConnectionFile | undefined> {
   const entries = runs
     .attachable()
-    .map(({ name, file }) => ({ label: name, description: `session ${file.session}`, file }));
+    .map(({ name, file }) => ({ label: name, description: sessionOf(file), file }));
   if (entries.length === 0) {
-    void vscode.window.showInformationMessage('No other run in this folder waits for an editor.');
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('No other run in this folder waits for an editor.'),
+    );
     return undefined;
   }
-  return (await vscode.window.showQuickPick(entries, { title: 'Answer which run in this window?' }))?.file;
+  const title = vscode.l10n.t('Answer which run in this window?');
+  return (await vscode.window.showQuickPick(entries, { title }))?.file;
 }
 
 /** The net in the active editor, if it shows one. */
@@ -97,24 +100,30 @@ export function activeNet(): vscode.Uri | undefined {
   return uri && isNetFile(uri.path) ? uri : undefined;
 }
 
+function sessionOf({ session }: { readonly session: string }): string {
+  return vscode.l10n.t('session {0}', session);
+}
+
 function describe(run: Run): string {
   switch (run.state.kind) {
     case 'starting':
-      return 'starting';
+      return vscode.l10n.t('starting');
     case 'alone':
-      return 'without a bridge';
+      return vscode.l10n.t('without a bridge');
     case 'bridged':
-      return run.state.answering ? `session ${run.parts.session}` : 'connecting';
+      return run.state.answering ? sessionOf(run.parts) : vscode.l10n.t('connecting');
     case 'elsewhere':
-      return 'answered by another window';
+      return vscode.l10n.t('answered by another window');
     case 'ended':
-      return 'ended';
+      return vscode.l10n.t('ended');
   }
 }
 
 function placeholder(file: vscode.Uri | undefined, runs: Runs): string {
   if (runs.running.length > 0) {
-    return `${runs.running.length} running`;
+    return vscode.l10n.t('{0} running', runs.running.length);
   }
-  return file ? 'Nothing is running' : 'Open a *.evolve.yaml or *.pnml.yaml file to run it';
+  return file
+    ? vscode.l10n.t('Nothing is running')
+    : vscode.l10n.t('Open a *.evolve.yaml or *.pnml.yaml file to run it.');
 }

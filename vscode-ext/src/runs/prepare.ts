@@ -49,10 +49,13 @@ export async function prepare(
     : undefined;
   if (daemon !== undefined && settings.port !== 0 && !(await isFree(settings.port))) {
     throw new Problem(
-      `Port ${settings.port}, which evolve.runBridge.port names, is in use, perhaps by another run.`,
+      vscode.l10n.t(
+        'Port {0}, which evolve.runBridge.port names, is in use, perhaps by another run.',
+        settings.port,
+      ),
       [
-        { title: 'Use a Free Port', run: () => retry({ ...overrides, port: 0 }) },
-        { title: 'Open Setting', run: () => openSetting('runBridge.port') },
+        { title: vscode.l10n.t('Use a Free Port'), run: () => retry({ ...overrides, port: 0 }) },
+        { title: vscode.l10n.t('Open Setting'), run: () => openSetting('runBridge.port') },
       ],
     );
   }
@@ -87,16 +90,20 @@ function requireDaemon(settings: RunSettings, bundled: string, runWithout: () =>
       return found.path;
     case 'settingWrong':
       throw new Problem(
-        `The setting evolve.daemon.path names ${found.path}, which is no program that can be started.`,
-        [{ title: 'Open Setting', run: () => openSetting('daemon.path') }],
+        vscode.l10n.t(
+          'The setting evolve.daemon.path names {0}, which is no program that can be started.',
+          found.path,
+        ),
+        [{ title: vscode.l10n.t('Open Setting'), run: () => openSetting('daemon.path') }],
       );
     case 'missing':
       throw new Problem(
-        'The program bridge-daemon was not found. Install the version of this extension for your platform, which contains it, ' +
-          'or build it with "cargo build --release" and set evolve.daemon.path, or put it on PATH.',
+        vscode.l10n.t(
+          'The program bridge-daemon was not found. Install the version of this extension for your platform, which contains it, or build it with "cargo build --release" and set evolve.daemon.path, or put it on PATH.',
+        ),
         [
-          { title: 'Open Setting', run: () => openSetting('daemon.path') },
-          { title: 'Run Without Bridge', run: runWithout },
+          { title: vscode.l10n.t('Open Setting'), run: () => openSetting('daemon.path') },
+          { title: vscode.l10n.t('Run Without Bridge'), run: runWithout },
         ],
       );
   }
@@ -116,8 +123,13 @@ async function runCommand(
   const facts = await python.ask(directory, environment);
   if (!facts.engine && isTooOld(facts.version)) {
     throw new Problem(
-      `${python.path} is Python ${facts.version.join('.')}, and nets need ${OLDEST_PYTHON.join('.')} or newer.`,
-      [{ title: 'Choose Python', run: () => openSetting('python.path') }],
+      vscode.l10n.t(
+        '{0} is Python {1}, and nets need {2} or newer.',
+        python.path,
+        facts.version.join('.'),
+        OLDEST_PYTHON.join('.'),
+      ),
+      [{ title: vscode.l10n.t('Choose Python'), run: () => openSetting('python.path') }],
     );
   }
   return expandOrExplain(defaultTemplate(facts.engine), python.path, file, directory);
@@ -133,7 +145,7 @@ function expandOrExplain(
     return expand(template, variables(python, file.fsPath, directory));
   } catch (error) {
     throw new Problem((error as Error).message, [
-      { title: 'Open Setting', run: () => openSetting('run.command') },
+      { title: vscode.l10n.t('Open Setting'), run: () => openSetting('run.command') },
     ]);
   }
 }

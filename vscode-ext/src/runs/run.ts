@@ -139,7 +139,9 @@ export class Run implements vscode.Disposable {
         this.enter({ kind: 'elsewhere' });
         break;
       case 'refused':
-        this.listener.onFailure(`The bridge of ${this.name} does not accept this window: ${end.message}.`);
+        this.listener.onFailure(
+          vscode.l10n.t('The bridge of {0} does not accept this window: {1}.', this.name, end.message),
+        );
         this.enter({ kind: 'elsewhere' });
         break;
       case 'daemonGone':
@@ -167,7 +169,10 @@ export class Run implements vscode.Disposable {
     if (this.lost && this.current.kind === 'ended' && this.current.code !== 0) {
       this.lost = false;
       this.listener.onFailure(
-        `The bridge of ${this.name} has ended unexpectedly, and the run with it. The log may say why.`,
+        vscode.l10n.t(
+          'The bridge of {0} has ended unexpectedly, and the run with it. The log may say why.',
+          this.name,
+        ),
       );
     }
   }

@@ -67,7 +67,7 @@ export class Runs implements vscode.Disposable {
   async start(file: vscode.Uri, overrides: Overrides = {}): Promise<string> {
     this.lastFailure = undefined;
     const name = path.basename(file.fsPath);
-    const progress = { location: vscode.ProgressLocation.Window, title: `Starting ${name}` };
+    const progress = { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Starting {0}', name) };
     return vscode.window.withProgress(progress, async () => {
       try {
         const prepared = await prepare(this.window, file, overrides, (again) => this.start(file, again));
@@ -118,9 +118,10 @@ export class Runs implements vscode.Disposable {
       terminal?.dispose();
     }
     if (!(await this.hasEnded(run))) {
-      throw new Problem(`${run.name} has not ended ${STOP_MS / 1000} seconds after it was told to.`, [
-        { title: 'Close Its Terminal', run: () => terminal?.dispose() },
-      ]);
+      throw new Problem(
+        vscode.l10n.t('{0} has not ended {1} seconds after it was told to.', run.name, STOP_MS / 1000),
+        [{ title: vscode.l10n.t('Close Its Terminal'), run: () => terminal?.dispose() }],
+      );
     }
   }
 

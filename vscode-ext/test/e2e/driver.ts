@@ -1,11 +1,10 @@
 /** Runs the suites of `test/editor` inside a real extension host and prints what became of them. */
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import os from 'node:os';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
 import { Server, within } from './server';
-import { fixtureVsix } from './setup';
+import { extensionsFolder, newHome } from './setup';
 import { launchBrowser } from './window';
 
 interface Results {
@@ -19,13 +18,14 @@ interface Results {
 const extension = path.resolve(__dirname, '../..');
 
 async function main(): Promise<number> {
-  const home = mkdtempSync(path.join(process.env['RUN_BRIDGE_TEST_HOME'] ?? os.tmpdir(), 'editor-'));
+  const home = newHome();
   const results = path.join(home, 'results.json');
   const folder = path.join(home, 'workspace');
   mkdirSync(folder);
   const server = await Server.start({
     home,
-    extensions: [fixtureVsix('fake-lm', home)],
+    // The product is taken from its source folder.
+    extensions: extensionsFolder(['fake-lm'], home),
     // Without this flag the page ignores what it is told to run.
     flags: ['--vscode-option', 'enable-smoke-test-driver'],
     environment: { RUN_BRIDGE_TEST_RESULTS: results },
@@ -51,7 +51,7 @@ async function main(): Promise<number> {
     ];
     const query = new URLSearchParams({ folder, payload: JSON.stringify(payload) });
     await page.goto(`${server.url}?${query.toString()}`);
-    await within(120_000, 'the suites in the extension host', ended);
+    await within(240_000, 'the suites in the extension host', ended);
     return report(JSON.parse(readFileSync(results, 'utf8')) as Results);
   } finally {
     await browser.close();

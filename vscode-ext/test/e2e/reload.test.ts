@@ -1,81 +1,94 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
-import { before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 
-import { listConnectionFiles } from '../../src/bridge/connectionFile';
+import { listConnectionFiles, type ConnectionFile } from '../../src/bridge/connectionFile';
+import { isAlive } from '../../src/bridge/process';
+import { until } from '../until';
 import { backwards, Gate, net, randomWord, workspace } from './nets';
 import { stage } from './setup';
 import type { Window } from './window';
 
 describe('windows come and go', () => {
   const play = stage({ extensions: ['fake-lm'] });
-  const folder = path.join(play.home, 'orders');
-  const gate = (name: string): Gate => new Gate(path.join(play.home, `${name}.gate`));
-  const [reloaded, closed, shared] = [gate('reloaded'), gate('closed'), gate('shared')];
-  const words = Array.from({ length: 3 }, randomWord) as [string, string, string];
-  let window: Window;
 
-  before(async () => {
-    const talks = (name: string, at: Gate, word: string): string =>
-      net(`
+  /** A window with a run that has called the bridge once, and waits at a gate to do so again. */
+  async function waitingRun(name: string): Promise<{ window: Window; gate: Gate; word: string }> {
+    const gate = new Gate(path.join(play.home, `${name}.gate`));
+    const word = randomWord();
+    const code = `
 import vscode_bridge
-print("${name} begins:", vscode_bridge.chat("first"))
-${at.code}
-print("${name} goes on:", vscode_bridge.chat("${word}"))
-vscode_bridge.show_message("${name} says ${word}")
-`);
-    workspace(folder, {
-      'reloaded.evolve.yaml': talks('reloaded', reloaded, words[0]),
-      'closed.evolve.yaml': talks('closed', closed, words[1]),
-      'shared.evolve.yaml': talks('shared', shared, words[2]),
-    });
-    window = await play.open(folder);
-  });
+print("it begins:", vscode_bridge.chat("first"))
+${gate.code}
+print("it goes on:", vscode_bridge.chat("${word}"))
+vscode_bridge.show_message("The word is ${word}")
+`;
+    // Windows on one folder would find each other's terminals.
+    const folder = workspace(path.join(play.home, name), { [`${name}.evolve.yaml`]: net(code) });
+    const window = await play.open(folder);
+    await window.openFile(`${name}.evolve.yaml`);
+    await window.command('Evolve: Run Net');
+    await window.terminalShows('it begins: fake-echo');
+    return { window, gate, word };
+  }
+
+  const published = (): ConnectionFile[] => listConnectionFiles(play.server.connectionFiles);
 
   it('a run goes on over a reload of its window', async () => {
-    await window.openFile('reloaded.evolve.yaml');
-    await window.command('Evolve: Run Net');
-    await window.terminalShows('reloaded begins: fake-echo');
-    const [before] = listConnectionFiles(play.server.connectionFiles);
+    const { window, gate, word } = await waitingRun('reloaded');
+    const [daemon] = published();
     await window.reload();
+    assert.deepEqual(published(), [daemon]);
     // The call is made while no window answers, and waits for this one to come back.
-    reloaded.open();
-    await window.notification(`reloaded says ${words[0]}`);
-    await window.terminalShows(new RegExp(`reloaded goes on: .*${backwards(words[0])}`));
+    gate.open();
+    await window.notification(`The word is ${word}`);
+    await window.command('Terminal: Focus Terminal');
+    await window.terminalShows(new RegExp(`it goes on: .*${backwards(word)}`));
     await window.terminalShows('ended with exit code 0');
+    await window.status(/Evolve$/);
     await window.screenshot('reloaded');
-    assert.ok(before);
-    assert.deepEqual(listConnectionFiles(play.server.connectionFiles), []);
+    assert.deepEqual(published(), []);
+    await window.close();
   });
 
   it('a run is known again after a reload: it can be stopped', async () => {
-    await window.openFile('closed.evolve.yaml');
-    await window.command('Evolve: Run Net');
-    await window.terminalShows('closed begins: fake-echo');
+    const { window } = await waitingRun('stopped');
     await window.reload();
     await window.status('Evolve: 1 running');
+    await window.command('Evolve: Show Run Menu');
+    await window.choose('Show the terminal of stopped.evolve.yaml');
     await window.command('Evolve: Stop Run');
     await window.terminalShows('ended with exit code 143');
     await window.status(/Evolve$/);
+    assert.deepEqual(published(), []);
+    await window.close();
   });
 
   it('a second window on the folder stays out of a run until it is asked to answer', async () => {
-    await window.openFile('shared.evolve.yaml');
-    await window.command('Evolve: Run Net');
-    await window.terminalShows('shared begins: fake-echo');
-    const second = await play.open(folder, window.context);
+    const { window, gate, word } = await waitingRun('shared');
+    const second = await play.open(path.join(play.home, 'shared'), window.context);
     await second.command('Evolve: Show Run Menu');
     await second.choose('Answer shared.evolve.yaml in this window');
     await second.status('Evolve: 1 running');
     // The daemon asks the window that has the focus.
     await second.page.bringToFront();
     await second.page.locator('.part.titlebar').click();
-    shared.open();
-    await second.notification(`shared says ${words[2]}`);
+    gate.open();
+    await second.notification(`The word is ${word}`);
     await second.screenshot('second-window');
     await window.page.bringToFront();
-    await window.terminalShows(new RegExp(`shared goes on: .*${backwards(words[2])}`));
+    await window.terminalShows(new RegExp(`it goes on: .*${backwards(word)}`));
     await second.status(/Evolve$/);
     await window.status(/Evolve$/);
+    await window.close();
+  });
+
+  it('when the editor ends, nothing of a run is left', async () => {
+    await waitingRun('abandoned');
+    const [daemon] = published();
+    assert.ok(daemon);
+    await play.server.stop();
+    await until('the daemon to end', () => !isAlive(daemon.pid, daemon.processStart));
+    assert.deepEqual(published(), []);
   });
 });

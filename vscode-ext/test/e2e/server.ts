@@ -21,13 +21,15 @@ const SETTINGS = {
   // The terminal's text must be in the page, not in a picture.
   'terminal.integrated.gpuAcceleration': 'off',
   'workbench.secondarySideBar.defaultVisibility': 'hidden',
+  // What fades in or slides is hard to click and half there on pictures.
+  'workbench.reduceMotion': 'on',
 };
 
 export interface ServerOptions {
   /** A folder for everything that the server writes. */
   readonly home: string;
-  /** VSIX files to install. */
-  readonly extensions: readonly string[];
+  /** The folder of the extensions that it has. */
+  readonly extensions: string;
   /** Settings of the machine on which the editor runs; others come from workspaces. */
   readonly settings?: Record<string, unknown>;
   readonly flags?: readonly string[];
@@ -52,19 +54,7 @@ export class Server {
     mkdirSync(at('data/Machine'), { recursive: true });
     writeFileSync(at('data/User/settings.json'), JSON.stringify(SETTINGS));
     writeFileSync(at('data/Machine/settings.json'), JSON.stringify(settings ?? {}));
-    const common = [
-      '--config',
-      at('config.yaml'),
-      '--user-data-dir',
-      at('data'),
-      '--extensions-dir',
-      at('extensions'),
-    ];
     const env = { ...environment(home), ...more.environment };
-    const install = extensions.flatMap((file) => ['--install-extension', file]);
-    if (install.length > 0) {
-      execFileSync(node, [entry, ...common, ...install], { env, stdio: 'pipe' });
-    }
     const port = await freePort();
     const authority = `127.0.0.1:${port}`;
     const log = at('server.log');
@@ -72,7 +62,7 @@ export class Server {
     const child = spawn(
       node,
       [
-        ...[entry, ...common, '--auth', 'none', '--bind-addr', authority],
+        ...[entry, ...folders(home, extensions), '--auth', 'none', '--bind-addr', authority],
         ...['--disable-telemetry', '--disable-update-check', ...(trust ? [] : ['--disable-workspace-trust'])],
         ...['--disable-getting-started-override', ...(flags ?? [])],
       ],
@@ -94,7 +84,7 @@ export class Server {
       });
     });
     const server = new Server(child, `http://${authority}/`, authority, home);
-    await within(30_000, 'code-server to listen', ready);
+    await within(60_000, 'code-server to listen', ready);
     return server;
   }
 
@@ -126,6 +116,20 @@ export class Server {
       }
     }
   }
+}
+
+/** Installs VSIX files as a person would who has no window. */
+export function installExtensions(files: readonly string[], extensions: string, home: string): void {
+  const install = files.flatMap((file) => ['--install-extension', file]);
+  execFileSync(node, [entry, ...folders(home, extensions), ...install], {
+    env: environment(home),
+    stdio: 'pipe',
+  });
+}
+
+function folders(home: string, extensions: string): string[] {
+  const [config, data] = [path.join(home, 'config.yaml'), path.join(home, 'data')];
+  return ['--config', config, '--user-data-dir', data, '--extensions-dir', extensions];
 }
 
 /** What a server and its runs see: nothing of the person who runs the tests but a PATH. */

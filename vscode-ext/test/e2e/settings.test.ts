@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 
@@ -149,13 +149,14 @@ print(vscode_bridge.chat("${word}"))
 });
 
 describe('a daemon that is not there', () => {
-  const play = stage({ extensions: [] });
+  const play = stage({
+    extensions: [],
+    damage: (product) => {
+      rmSync(path.join(product, 'bundled/bin'), { recursive: true });
+    },
+  });
 
   it('is said, with a way to the setting and one to run without it', async () => {
-    const extensions = path.join(play.home, 'extensions');
-    for (const name of readdirSync(extensions).filter((entry) => entry.startsWith('run-bridge.'))) {
-      rmSync(path.join(extensions, name, 'bundled/bin'), { recursive: true });
-    }
     const files = { 'x.evolve.yaml': makeNet('print("it runs")') };
     // A workspace must not choose the daemon: this one tries to, with a program that exists.
     const settings = { 'evolve.daemon.path': '/bin/true' };

@@ -1,22 +1,47 @@
 /** What every suite of end-to-end tests needs: one server, one browser, and their end. */
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import os from 'node:os';
+import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { after, before } from 'node:test';
 
 import type { Browser, BrowserContext } from 'playwright-core';
 
-import { Server, type ServerOptions } from './server';
+import { installExtensions, Server, type ServerOptions } from './server';
 import { launchBrowser, Window } from './window';
 
 const extension = path.resolve(__dirname, '../..');
 export const repository = path.resolve(extension, '..');
-const cache = path.join(repository, '.cache');
+
+/** Extensions that play a part in tests. */
+type Fixture = 'fake-lm' | 'fake-python' | 'rival';
+
+/** A new folder for everything that one server and its tests write; removed with all the others. */
+export function newHome(): string {
+  const all = process.env['RUN_BRIDGE_TEST_HOME'];
+  if (all === undefined) {
+    throw new Error('these tests are run by scripts/test-extension, which cleans up after them');
+  }
+  return mkdtempSync(path.join(all, 'editor-'));
+}
+
+/**
+ * A folder with these extensions installed. Packaging and installing takes seconds, so one folder
+ * serves all servers of a test run that need the same.
+ */
+export function extensionsFolder(packages: readonly ('product' | Fixture)[], home: string): string {
+  const folder = path.join(path.dirname(home), `extensions-${packages.join('-')}`);
+  if (!existsSync(folder)) {
+    const files = packages.map((name) => (name === 'product' ? productVsix() : fixtureVsix(name, home)));
+    installExtensions(files, `${folder}.partial`, home);
+    renameSync(`${folder}.partial`, folder);
+  }
+  return folder;
+}
 
 /** The package that a person would install, as `scripts/package-extension` has made it. */
-export function productVsix(): string {
+function productVsix(): string {
+  const cache = path.join(repository, '.cache');
   const name = readdirSync(cache).find((file) => /^run-bridge-.*\.vsix$/.test(file));
   if (name === undefined) {
     throw new Error('there is no .cache/run-bridge-*.vsix: run scripts/package-extension --debug first');
@@ -24,20 +49,13 @@ export function productVsix(): string {
   return path.join(cache, name);
 }
 
-/** Extensions that play a part in tests. */
-type Fixture = 'fake-lm' | 'fake-python' | 'rival';
-
-/** Packages an extension of the fixtures. */
-export function fixtureVsix(name: Fixture, into: string): string {
+function fixtureVsix(name: Fixture, into: string): string {
   const file = path.join(into, `${name}.vsix`);
-  if (!existsSync(file)) {
-    mkdirSync(into, { recursive: true });
-    execFileSync(
-      path.join(extension, 'node_modules/.bin/vsce'),
-      ['package', '--no-dependencies', '--skip-license', '--allow-missing-repository', '--out', file],
-      { cwd: path.join(extension, 'test/fixtures', name), stdio: 'pipe' },
-    );
-  }
+  execFileSync(
+    path.join(extension, 'node_modules/.bin/vsce'),
+    ['package', '--no-dependencies', '--skip-license', '--allow-missing-repository', '--out', file],
+    { cwd: path.join(extension, 'test/fixtures', name), stdio: 'pipe' },
+  );
   return file;
 }
 
@@ -49,18 +67,29 @@ export interface Stage {
   readonly open: (folder: string, context?: BrowserContext) => Promise<Window>;
 }
 
-type Needs = Pick<ServerOptions, 'settings' | 'trust'> & { readonly extensions: readonly Fixture[] };
+interface Needs extends Pick<ServerOptions, 'settings' | 'trust'> {
+  /** Besides the product. */
+  readonly extensions: readonly Fixture[];
+  /** Takes something away from the installed product, as a broken installation would. */
+  readonly damage?: (product: string) => void;
+}
 
 /** Starts server and browser before the tests of a suite and ends them afterwards. */
-export function stage({ extensions, ...options }: Needs): Stage {
-  const home = mkdtempSync(path.join(process.env['RUN_BRIDGE_TEST_HOME'] ?? os.tmpdir(), 'e2e-'));
+export function stage({ extensions, damage, ...options }: Needs): Stage {
+  const home = newHome();
   let server: Server | undefined;
   let browser: Browser | undefined;
   before(async () => {
-    const vsix = [productVsix(), ...extensions.map((name) => fixtureVsix(name, home))];
+    let folder = extensionsFolder(['product', ...extensions], home);
+    if (damage) {
+      cpSync(folder, path.join(home, 'extensions'), { recursive: true });
+      folder = path.join(home, 'extensions');
+      const product = readdirSync(folder).find((name) => name.startsWith('run-bridge.'));
+      damage(path.join(folder, product ?? ''));
+    }
     const flags = ['--enable-proposed-api', 'evolvetest.fake-lm'];
     [server, browser] = await Promise.all([
-      Server.start({ home, extensions: vsix, flags, ...options }),
+      Server.start({ home, extensions: folder, flags, ...options }),
       launchBrowser(),
     ]);
   });

@@ -5,6 +5,8 @@ import path from 'node:path';
 
 import { chromium, type Browser, type BrowserContext, type Locator, type Page } from 'playwright-core';
 
+import { within } from './server';
+
 const screenshots = path.resolve(__dirname, '../../../.cache/screenshots');
 
 export function launchBrowser(): Promise<Browser> {
@@ -21,15 +23,31 @@ export function launchBrowser(): Promise<Browser> {
 }
 
 /** How long something may take that a person waits for. Machines that run tests are slow. */
-const PATIENCE = 30_000;
+const PATIENCE = 60_000;
+
+/** An entry of the command palette, of the list of files, or of a list that an extension shows. */
+const ENTRY = '.quick-input-list .monaco-list-row';
 
 let failures = 0;
 
 export class Window {
+  /** Resolved when the editor has told its server which terminals to keep over a reload. */
+  private readonly terminalsKept: Promise<void>;
+
   private constructor(
     readonly page: Page,
     readonly context: BrowserContext,
-  ) {}
+  ) {
+    this.terminalsKept = new Promise((resolve) => {
+      page.on('websocket', (socket) => {
+        socket.on('framesent', ({ payload }) => {
+          if (/\$setTerminalLayoutInfo.*"terminal":\d/s.test(payload.toString('latin1'))) {
+            resolve();
+          }
+        });
+      });
+    });
+  }
 
   /** Opens a folder in a new window with a fresh profile, or in a second one of the same profile. */
   static async open(
@@ -39,14 +57,18 @@ export class Window {
     context?: BrowserContext,
   ): Promise<Window> {
     const profile = context ?? (await browser.newContext({ viewport: { width: 1280, height: 800 } }));
-    const page = await profile.newPage();
-    await page.goto(`${url}?folder=${encodeURIComponent(folder)}`);
-    const window = new Window(page, profile);
+    const window = new Window(await profile.newPage(), profile);
+    await window.page.goto(`${url}?folder=${encodeURIComponent(folder)}`);
     await window.loaded();
     return window;
   }
 
+  /**
+   * Reloads a window that shows a terminal. The editor notes its terminals half a second after
+   * they have changed, and does not bring back one that it has not noted.
+   */
   async reload(): Promise<void> {
+    await within(PATIENCE, 'the editor to note its terminals', this.terminalsKept);
     await this.page.reload();
     await this.loaded();
   }
@@ -55,44 +77,21 @@ export class Window {
     await this.context.close();
   }
 
-  /**
-   * Runs a command through the palette. A palette that opens too early lacks commands, and one
-   * that opens while something else takes the focus closes again: then it is opened anew.
-   */
+  /** Runs a command through the palette. */
   async command(title: string): Promise<void> {
-    const soon = { timeout: 2_000 };
-    const offer = async (): Promise<boolean> => {
-      try {
-        await this.page.keyboard.press('Escape');
-        await this.page.keyboard.press('F1');
-        await this.input.fill(`>${title}`, soon);
-        await this.row(title).waitFor(soon);
-        return true;
-      } catch {
-        return false;
-      }
-    };
-    for (const end = Date.now() + PATIENCE; Date.now() < end;) {
-      if (await offer()) {
-        await this.row(title).click();
-        return;
-      }
-    }
-    throw await this.failure(`the command "${title}" in the palette`);
+    await this.pick('F1', `>${title}`, title);
   }
 
   /** Opens a file of the workspace by name. */
   async openFile(name: string): Promise<void> {
-    await this.page.keyboard.press('Control+P');
-    await this.visible('the list of files', this.input);
-    await this.input.fill(name);
-    await this.choose(name);
+    await this.pick('Control+P', name, name);
     await this.visible(`the tab of ${name}`, this.page.locator('.tab.active').filter({ hasText: name }));
   }
 
   /** Chooses an entry of an open list. */
   async choose(text: string): Promise<void> {
-    await (await this.visible(`the entry "${text}"`, this.row(text))).click();
+    const entry = this.page.locator(ENTRY).filter({ hasText: text });
+    await (await this.visible(`the entry "${text}"`, entry)).click();
   }
 
   /** A notification that holds this text, once it is on screen. */
@@ -172,15 +171,35 @@ export class Window {
     return new Error(`waited ${PATIENCE / 1000} seconds for ${what} (see .cache/screenshots/${name}.png)`);
   }
 
-  private get input(): Locator {
-    return this.page.locator('.quick-input-widget input.input').first();
-  }
-
-  private row(text: string): Locator {
-    return this.page.locator('.quick-input-list .monaco-list-row').filter({ hasText: text }).first();
+  /**
+   * Opens a list by its key, narrows it down and takes an entry. A busy page loses keys; a list
+   * that opens early lacks entries and never gets them; one that opens while something else takes
+   * the focus closes again. None of this can be waited for, but all of it shows before the entry
+   * is clicked: then the list is opened anew. The click has been taken when the entry goes away.
+   */
+  private async pick(key: string, filter: string, name: string): Promise<void> {
+    const input = this.page.locator('.quick-input-widget input.input').first();
+    const label = this.page.locator('.label-name').filter({ hasText: exactly(name) });
+    const entry = this.page.locator(ENTRY).filter({ has: label }).first();
+    for (const end = Date.now() + PATIENCE; Date.now() < end;) {
+      try {
+        await this.page.keyboard.press(key);
+        await input.fill(filter, { timeout: 5_000 });
+        await entry.click({ timeout: 3_000 });
+        await entry.waitFor({ state: 'hidden', timeout: 10_000 });
+        return;
+      } catch {
+        await this.page.keyboard.press('Escape');
+      }
+    }
+    throw await this.failure(`"${name}" in the list behind ${key}`);
   }
 
   private async loaded(): Promise<void> {
     await this.visible('the workbench', this.page.locator('.monaco-workbench .part.statusbar'));
   }
+}
+
+function exactly(text: string): RegExp {
+  return new RegExp(`^${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
 }

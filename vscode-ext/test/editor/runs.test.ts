@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import * as vscode from 'vscode';
 
 import { listConnectionFiles, locateDirectory } from '../../src/bridge/connectionFile';
 import { parentOf } from '../../src/bridge/process';
+import { until } from '../until';
 import { Client } from './client';
 import { waitingNet } from './net';
 
@@ -23,14 +23,6 @@ function nextSign(answer: unknown): Promise<unknown> {
       return answer;
     });
   });
-}
-
-/** The system tells nobody but a parent of the end of a process, so this has to look. */
-async function until(what: string, done: () => boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !done();) {
-    assert.ok(Date.now() < end, `waited 20 seconds for ${what}`);
-    await sleep(20);
-  }
 }
 
 suite('runs', () => {

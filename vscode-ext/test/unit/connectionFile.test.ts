@@ -112,7 +112,7 @@ test('a file is awaited', async () => {
   assert.equal((await awaited).session, 'a');
 });
 
-test('a file that is there already is seen though nothing changes', { timeout: 5_000 }, async () => {
+test('a file that is there already is seen though nothing changes', { timeout: 30_000 }, async () => {
   const directory = newDirectory();
   put(directory, 'a.json', content('a'));
   assert.equal((await awaitConnectionFile(directory, 'a', new AbortController().signal)).session, 'a');
