@@ -46,7 +46,7 @@ mod ledger;
 mod log;
 mod marker;
 mod messages;
-mod process;
+pub(crate) mod process;
 mod readiness;
 mod recorder;
 mod render;
