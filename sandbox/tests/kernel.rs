@@ -296,8 +296,7 @@ fn a_python_without_a_kernel_is_named_with_the_remedy() {
     test(async {
         let home = home();
         let bare = home.path().join("bare");
-        fs::write(&bare, "#!/bin/sh\nexit 1\n").unwrap();
-        fs::set_permissions(&bare, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        write_program(&bare, "exit 1");
         for python in [bare.clone(), home.path().join("missing")] {
             let spec = KernelSpec { python: Some(python.clone()), ..in_home(&home) };
             let error = Kernel::start(spec).await.unwrap_err().to_string();
@@ -307,14 +306,21 @@ fn a_python_without_a_kernel_is_named_with_the_remedy() {
         assert_eq!(find_python(Some(python())).await.unwrap(), python());
         // A Python whose kernel does not start: its own words are in the error.
         let broken = home.path().join("broken");
-        let script =
-            "#!/bin/sh\ncase $2 in *find_spec*) exit 0;; esac\necho out of order >&2; exit 1\n";
-        fs::write(&broken, script).unwrap();
-        fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let script = "case $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1";
+        write_program(&broken, script);
         let spec = KernelSpec { python: Some(broken), ..in_home(&home) };
         let error = within("the failure", Kernel::start(spec)).await.unwrap_err().to_string();
         assert!(error.contains("out of order"), "{error}");
     });
+}
+
+/// Written by another process, because a file that this one has open, if only in a child that is
+/// being born in another thread, cannot be executed.
+fn write_program(path: &Path, script: &str) {
+    let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$0\" && chmod +x \"$0\"";
+    assert!(
+        Command::new("sh").args(["-c", write]).arg(path).arg(script).status().unwrap().success()
+    );
 }
 
 const OWNER: &str = "SANDBOX_TEST_KERNEL_OWNER";

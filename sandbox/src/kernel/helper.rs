@@ -6,7 +6,6 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -15,6 +14,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     sync::mpsc,
+    task::JoinHandle,
     time,
 };
 
@@ -41,7 +41,8 @@ pub(super) struct Helper {
     lines: Lines<BufReader<ChildStdout>>,
     /// Requests on their way; closing this ends the helper.
     requests: mpsc::UnboundedSender<String>,
-    last_words: Arc<Mutex<Vec<u8>>>,
+    /// Returns what helper and kernel have said last, when their standard error is closed.
+    last_words: JoinHandle<Vec<u8>>,
     failure: Option<String>,
     mark: String,
     directory: PathBuf,
@@ -63,12 +64,11 @@ impl Helper {
             Error::io("starting Python")(error)
         })?;
         let (requests, receiver) = mpsc::unbounded_channel();
-        let last_words = Arc::<Mutex<Vec<u8>>>::default();
         let input = child.stdin.take().expect("stdin was asked to be a pipe");
         let output = child.stdout.take().expect("stdout was asked to be a pipe");
         let errors = child.stderr.take().expect("stderr was asked to be a pipe");
         tokio::spawn(write(receiver, input));
-        tokio::spawn(listen(errors, Arc::clone(&last_words)));
+        let last_words = tokio::spawn(listen(errors));
         let lines = BufReader::new(output).lines();
         let helper = Self { child, lines, requests, last_words, failure: None, mark, directory };
         helper.send(&Value::from(SOURCE));
@@ -103,7 +103,8 @@ impl Helper {
             process.send(rustix::process::Signal::KILL);
         }
         let _ = fs::remove_dir_all(&self.directory);
-        let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = time::timeout(PATIENCE, &mut self.last_words).await;
+        let words = words.ok().and_then(Result::ok).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).trim().to_owned();
         match (self.failure.take(), words.as_str()) {
             (Some(reason), "") => reason,
@@ -133,12 +134,12 @@ async fn write(mut requests: mpsc::UnboundedReceiver<String>, mut input: ChildSt
     }
 }
 
-async fn listen(mut errors: ChildStderr, last_words: Arc<Mutex<Vec<u8>>>) {
+async fn listen(mut errors: ChildStderr) -> Vec<u8> {
     let mut buffer = [0; LAST_WORDS];
+    let mut words = Vec::new();
     while let Ok(read @ 1..) = errors.read(&mut buffer).await {
-        let mut words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
         words.extend_from_slice(&buffer[..read]);
-        let excess = words.len().saturating_sub(LAST_WORDS);
-        words.drain(..excess);
+        words.drain(..words.len().saturating_sub(LAST_WORDS));
     }
+    words
 }
