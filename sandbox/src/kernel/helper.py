@@ -94,7 +94,9 @@ class Helper:
         self.cell = None
         self.request = None
         self.missing = set()
-        # Requests of our own: their ids, and who waits for the reply.
+        # Questions to a kernel that is starting.
+        self.calls = set()
+        # Who waits for what.
         self.replies = {}
 
     def say(self, event, **fields):
@@ -117,22 +119,20 @@ class Helper:
         """Returns when the kernel's replies and its outputs both reach us.
 
         A subscription to outputs takes effect at an unknown time, so a question is repeated until
-        its traces come by both ways.
+        traces of it have come both ways, be they of an earlier asking.
         """
         deadline = asyncio.get_running_loop().time() + START_LIMIT
-        while True:
+        self.calls = set()
+        traces = {self.expect("reply"), self.expect("idle")}
+        while traces:
             if not await self.manager.is_alive():
                 raise RuntimeError("the kernel has ended at its start")
             if asyncio.get_running_loop().time() > deadline:
                 raise RuntimeError(f"the kernel has not answered within {START_LIMIT} s")
-            request = self.client.kernel_info()
-            traces = [self.expect(request), self.expect((request, "idle"))]
-            _, pending = await asyncio.wait(traces, timeout=CALL_AGAIN)
-            self.replies.clear()
-            if not pending:
-                self.watch_for_death()
-                self.say("ready")
-                return
+            self.calls.add(self.client.kernel_info())
+            _, traces = await asyncio.wait(traces, timeout=CALL_AGAIN)
+        self.watch_for_death()
+        self.say("ready")
 
     def expect(self, key):
         self.replies[key] = asyncio.get_running_loop().create_future()
@@ -183,7 +183,8 @@ class Helper:
             parent = message["parent_header"].get("msg_id")
             kind, content = message["msg_type"], message["content"]
             if kind == "status" and content["execution_state"] == "idle":
-                self.settle((parent, "idle"), None)
+                if parent in self.calls:
+                    self.settle("idle", None)
                 if parent == self.request:
                     self.came("idle")
             # Also what threads of earlier cells print: it belongs to no cell more than to this.
@@ -196,7 +197,7 @@ class Helper:
         while True:
             message = await self.client.get_shell_msg()
             parent, content = message["parent_header"].get("msg_id"), message["content"]
-            self.settle(parent, content)
+            self.settle("reply" if parent in self.calls else parent, content)
             if parent is not None and parent == self.request:
                 self.status, self.count = content["status"], content.get("execution_count")
                 self.came("reply")
