@@ -94,6 +94,21 @@ fn events_are_held_back_until_the_last_outstanding_answer_and_within_bounds() {
 }
 
 #[test]
+fn what_was_held_back_is_not_sent_to_a_client_that_is_being_cut_off() {
+    let limits = Limits { queue_messages: 2, ..Limits::default() };
+    let mut w = World::new(HostWait::UntilDeadline, limits);
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    w.says(client, bridge_call(1, json!({})));
+    let asked = w.take_one(host)["id"].clone();
+    w.fast = false;
+    w.says(host, event("e", json!(1), Some(2)));
+    w.says_text(client, "{");
+    w.says(host, result(&asked, json!({})));
+    assert_eq!(w.closed, [(client, CloseReason::SlowConsumer)]);
+    assert_eq!(w.take_one(client)["error"], "Invalid JSON");
+}
+
+#[test]
 fn what_was_held_back_for_a_client_goes_with_it() {
     let mut w = world();
     let (host, client) = (w.host(1), w.bridge_client(2));
