@@ -8,10 +8,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bridge_protocol::limits::{MESSAGE_BYTES, TIMEOUT_MAX};
+use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::print::ErrorParts;
 use bridge_protocol::timeout::{Allowance, RoutingParams};
-use bridge_protocol::{ErrorKind, Method, Outcome, WireError, method, print};
+use bridge_protocol::{ErrorKind, Outcome, WireError, method, print};
 use futures_util::future::BoxFuture;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -76,6 +76,8 @@ pub(crate) struct Waiter {
 struct Patience {
     started: Instant,
     allowance: Allowance,
+    /// However much progress comes.
+    longest: Duration,
     until: Instant,
 }
 
@@ -167,15 +169,15 @@ impl Waiter {
 }
 
 impl Patience {
-    fn new(now: Instant, allowance: Allowance) -> Self {
-        Self { started: now, allowance, until: now + allowance.duration() + GRACE }
+    fn new(now: Instant, allowance: Allowance, longest: Duration) -> Self {
+        Self { started: now, allowance, longest, until: now + allowance.duration() + GRACE }
     }
 
     /// Progress shows that work goes on. As at the daemon it renews a default, never a choice, and
     /// not for ever.
     fn renew(&mut self, now: Instant) {
         if let Allowance::Default(duration) = self.allowance {
-            self.until = (now + duration).min(self.started + TIMEOUT_MAX) + GRACE;
+            self.until = (now + duration).min(self.started + self.longest) + GRACE;
         }
     }
 }
@@ -193,9 +195,9 @@ pub(crate) fn pair<R>(
     let own = || RoutingParams::read(params).ok().and_then(|routing| routing.timeout);
     let allowance = match timeout {
         Some(timeout) => Allowance::Chosen(timeout.min(FOREVER)),
-        None => Allowance::new(own(), Method::from_name(method)),
+        None => Allowance::new(own(), method),
     };
-    let patience = Patience::new(Instant::now(), allowance);
+    let patience = Patience::new(Instant::now(), allowance, method::longest_timeout(method));
     let (progress_in, progress) = mpsc::channel(PROGRESS_WAITING);
     let (answer_in, answer) = oneshot::channel();
     let waiter = Waiter {
@@ -316,13 +318,14 @@ mod tests {
     fn progress_renews_a_default_but_not_a_choice_and_not_for_ever() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let mut default = Patience::new(start, Allowance::Default(Duration::from_secs(30)));
+        let patience = |allowance| Patience::new(start, allowance, Duration::from_secs(600));
+        let mut default = patience(Allowance::Default(Duration::from_secs(30)));
         assert_eq!(default.until, after(31));
         default.renew(after(20));
         assert_eq!(default.until, after(51));
         default.renew(after(590));
         assert_eq!(default.until, after(601));
-        let mut chosen = Patience::new(start, Allowance::Chosen(Duration::from_secs(5)));
+        let mut chosen = patience(Allowance::Chosen(Duration::from_secs(5)));
         chosen.renew(after(4));
         assert_eq!(chosen.until, after(6));
     }

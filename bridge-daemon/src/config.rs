@@ -8,6 +8,7 @@ use bridge_protocol::SessionId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::broker::HostWait;
+use crate::sandbox_host::state::Helper;
 use crate::terminal_host::AllowedCommand;
 
 const EXAMPLES: &str = "\
@@ -43,6 +44,9 @@ pub enum Command {
     /// Offer a bridge to the program that started this one, until stdin closes
     #[command(after_help = EXAMPLES)]
     Serve(ServeArgs),
+    /// For tmux, not for people.
+    #[command(flatten)]
+    Helper(Helper),
 }
 
 /// Flags of `run`.
@@ -104,6 +108,11 @@ pub struct BridgeArgs {
     /// Name of the session: 1 to 64 of A-Z a-z 0-9 _ - [default: drawn at random]
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
+
+    /// Let clients run shells and change files in this directory. Files outside it are out of reach;
+    /// shells start there and can do whatever you can
+    #[arg(long, value_name = "DIR")]
+    pub sandbox: Option<PathBuf>,
 
     /// Seconds that a call waits for a host when none is attached [default: 10; with --host editor
     /// until the call's own deadline]

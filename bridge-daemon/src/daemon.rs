@@ -22,6 +22,7 @@ use crate::broker::{HostWait, Limits};
 use crate::config::BridgeArgs;
 use crate::gate::Gate;
 use crate::hub::Hub;
+use crate::sandbox_host::SandboxHost;
 use crate::server::Server;
 
 /// How long connections may take to end when the daemon ends.
@@ -51,6 +52,7 @@ pub struct Daemon {
     /// For hosts.
     pub host_token: Secret,
     tasks: JoinSet<()>,
+    sandbox: Option<SandboxHost>,
     _files: Published,
     _socket: Option<SocketFile>,
 }
@@ -70,6 +72,11 @@ impl Daemon {
         let socket = args.unix.then(|| SocketFile::bind(&directory, &session)).transpose()?;
         let files =
             publish(&directory, &session, &addr, socket.as_ref(), [&token, &host_token], facts)?;
+        // Before our limit of descriptors is raised, which is not for the shells.
+        let sandbox = match &args.sandbox {
+            Some(path) => Some(SandboxHost::open(path, directory.path(), &session).await?),
+            None => None,
+        };
         let hub = Hub::new(session.clone(), Limits::default(), wait);
         let gate = Gate {
             client: token.clone(),
@@ -82,6 +89,10 @@ impl Daemon {
         let server = Server::new(Arc::clone(&hub), gate, connections, args.ping_interval);
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&hub).keep_time());
+        // Before the first connection, so that no call finds the bridge without its sandbox.
+        if let Some(sandbox) = &sandbox {
+            tasks.spawn(sandbox.attach(&hub));
+        }
         let over_tcp = Arc::clone(&server).serve_tcp(tcp);
         tasks.spawn(async move { report(over_tcp.await) });
         let socket = socket.map(|(file, listener)| {
@@ -89,7 +100,17 @@ impl Daemon {
             file
         });
         info!(%session, addr, "listening");
-        Ok(Self { hub, addr, session, token, host_token, tasks, _files: files, _socket: socket })
+        Ok(Self {
+            hub,
+            addr,
+            session,
+            token,
+            host_token,
+            tasks,
+            sandbox,
+            _files: files,
+            _socket: socket,
+        })
     }
 
     /// Name and value of the six variables.
@@ -101,13 +122,16 @@ impl Daemon {
             .collect()
     }
 
-    /// Fails what is in flight, says goodbye to everybody, and takes the files away.
+    /// Fails what is in flight, says goodbye to everybody, ends the shells, and takes the files away.
     pub async fn stop(mut self) {
         self.hub.drain();
         let mut population = self.hub.population();
         let _ = tokio::time::timeout(DRAIN, population.wait_for(|count| *count == 0)).await;
         // Whoever has not left by now is cut off.
         self.tasks.shutdown().await;
+        if let Some(sandbox) = self.sandbox.take() {
+            sandbox.shut_down().await;
+        }
         info!("ended");
     }
 }

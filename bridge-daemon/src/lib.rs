@@ -8,8 +8,8 @@
 //! What it decides, the hub carries out: texts go into the [`outbox`] of a connection, the daemon's
 //! [`own_methods`] are called, deadlines are kept.
 //!
-//! [`run`] and [`serve`] are the two ways to live; both start a [`daemon`]. The [`terminal_host`]
-//! is a host like any other, except that it needs no socket.
+//! [`run`] and [`serve`] are the two ways to live; both start a [`daemon`]. The [`terminal_host`] and the
+//! [`sandbox_host`] are hosts like any other, except that they live [`in_process`] and need no socket.
 
 pub mod broker;
 pub mod gate;
@@ -26,9 +26,11 @@ pub mod server;
 
 pub mod config;
 pub mod daemon;
+pub mod in_process;
 pub mod logging;
 mod orphans;
 mod readiness;
 pub mod run;
+pub mod sandbox_host;
 pub mod serve;
 pub mod terminal_host;

@@ -8,7 +8,6 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    keep_memory_private();
     started(cli).unwrap_or_else(|error| {
         eprintln!("bridge-daemon: {error:#}");
         ExitCode::from(run::CANNOT_START)
@@ -16,18 +15,25 @@ fn main() -> ExitCode {
 }
 
 fn started(cli: Cli) -> anyhow::Result<ExitCode> {
-    // One thread: the broker is a value behind a lock, and on a busy machine one thread is faster.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = match cli.command {
+    match cli.command {
         Command::Run(args) => {
             let _log = logging::start(&args.bridge, LogLevel::Error)?;
-            runtime.block_on(run::run(args))
+            block_on(run::run(args))
         }
         Command::Serve(args) => {
             let _log = logging::start(&args.bridge, LogLevel::Info)?;
-            runtime.block_on(serve::serve(args))
+            block_on(serve::serve(args))
         }
-    };
+        // It knows no token, and its memory stays open: the environment tells whose process it is.
+        Command::Helper(helper) => helper.run().map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    keep_memory_private();
+    // One thread: the broker is a value behind a lock, and on a busy machine one thread is faster.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(work);
     // A write to a stuck terminal may still be under way; it shall not keep us.
     runtime.shutdown_background();
     code

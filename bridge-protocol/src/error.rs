@@ -1,5 +1,5 @@
 //! The table of errors. Codes that JSON-RPC, LSP or jsonrpsee define keep their meaning; ours lie
-//! between -32050 and -32061. Every error of ours carries `data.kind` (the name below) and
+//! between -32050 and -32065. Every error of ours carries `data.kind` (the name below) and
 //! `data.retryable`, so programs need not parse sentences. A host's own error object is passed on
 //! untouched.
 
@@ -51,13 +51,21 @@ pub enum ErrorKind {
     AmbiguousRuntime,
     /// A client tried what only a host may do, or the reverse.
     WrongRole,
+    /// There is no such shell, command, file or line.
+    NotFound,
+    /// The thing is not in a state for this: it exists, is busy, or was changed meanwhile.
+    Conflict,
+    /// The path leads out of the workspace.
+    OutsideWorkspace,
+    /// The disk is full, or as many as allowed are there.
+    NoSpace,
     /// The caller cancelled the request.
     RequestCancelled,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of the table in PROTOCOL.md.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -77,6 +85,10 @@ impl ErrorKind {
         Self::VersionMismatch,
         Self::AmbiguousRuntime,
         Self::WrongRole,
+        Self::NotFound,
+        Self::Conflict,
+        Self::OutsideWorkspace,
+        Self::NoSpace,
         Self::RequestCancelled,
     ];
 
@@ -102,6 +114,10 @@ impl ErrorKind {
             Self::VersionMismatch => -32057,
             Self::AmbiguousRuntime => -32059,
             Self::WrongRole => -32061,
+            Self::NotFound => -32062,
+            Self::Conflict => -32063,
+            Self::OutsideWorkspace => -32064,
+            Self::NoSpace => -32065,
             Self::RequestCancelled => -32800,
         }
     }
@@ -128,6 +144,10 @@ impl ErrorKind {
             Self::VersionMismatch => "VersionMismatch",
             Self::AmbiguousRuntime => "AmbiguousRuntime",
             Self::WrongRole => "WrongRole",
+            Self::NotFound => "NotFound",
+            Self::Conflict => "Conflict",
+            Self::OutsideWorkspace => "OutsideWorkspace",
+            Self::NoSpace => "NoSpace",
             Self::RequestCancelled => "RequestCancelled",
         }
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::limits::TIMEOUT_DEFAULT;
+use crate::limits::{SANDBOX_TIMEOUT_DEFAULT, SANDBOX_TIMEOUT_MAX, TIMEOUT_DEFAULT, TIMEOUT_MAX};
+use crate::methods::MethodType;
+use crate::methods::sandbox::commands::{RunCommand, WaitForCommand};
 
 /// A method that every VS Code host serves. A host may offer others by registering their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,8 +46,7 @@ impl Method {
         }
     }
 
-    /// Deadline of a request that names none.
-    pub const fn default_timeout(self) -> Duration {
+    const fn default_timeout(self) -> Duration {
         match self {
             Self::ExecuteCommand => Duration::from_secs(10),
             Self::Chat | Self::ShowMessage | Self::GetChatHistory => TIMEOUT_DEFAULT,
@@ -56,6 +57,29 @@ impl Method {
 /// Whether the daemon answers this name itself and never forwards it.
 pub fn is_own(name: &str) -> bool {
     name.starts_with("bridge/") || name.starts_with("runtime/")
+}
+
+/// Whether this name belongs to the daemon's own sandbox; no other host may serve it.
+pub fn is_sandbox(name: &str) -> bool {
+    name.starts_with("sandbox/")
+}
+
+/// Deadline of a request that names none.
+pub fn default_timeout(name: &str) -> Duration {
+    match name {
+        // They have limits of their own, and who gives none wants to wait for the end.
+        RunCommand::NAME | WaitForCommand::NAME => SANDBOX_TIMEOUT_MAX,
+        _ if is_sandbox(name) => SANDBOX_TIMEOUT_DEFAULT,
+        _ => Method::from_name(name).map_or(TIMEOUT_DEFAULT, Method::default_timeout),
+    }
+}
+
+/// Longest deadline of a request; a longer one is shortened to this.
+pub fn longest_timeout(name: &str) -> Duration {
+    match is_sandbox(name) {
+        true => SANDBOX_TIMEOUT_MAX,
+        false => TIMEOUT_MAX,
+    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,8 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::limits::{TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::message::Dialect;
-use crate::method::Method;
+use crate::method::{default_timeout, longest_timeout};
 use crate::text::brief;
 
 /// The members of `params` that the daemon itself reads: a deadline and a choice of window.
@@ -61,13 +60,13 @@ pub enum Allowance {
 
 impl Allowance {
     /// What the caller's `timeout` means for this method.
-    pub fn new(timeout: Option<f64>, method: Option<Method>) -> Self {
+    pub fn new(timeout: Option<f64>, method: &str) -> Self {
         match timeout {
             Some(ms) if ms > 0.0 => {
-                let ms = ms.min(TIMEOUT_MAX.as_secs_f64() * 1000.0);
+                let ms = ms.min(longest_timeout(method).as_secs_f64() * 1000.0);
                 Self::Chosen(Duration::from_secs_f64(ms / 1000.0))
             }
-            _ => Self::Default(method.map_or(TIMEOUT_DEFAULT, Method::default_timeout)),
+            _ => Self::Default(default_timeout(method)),
         }
     }
 
@@ -95,6 +94,7 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{SANDBOX_TIMEOUT_MAX, TIMEOUT_MAX};
 
     fn read(params: &str) -> Result<RoutingParams, String> {
         RoutingParams::read(Some(serde_json::from_str::<&RawValue>(params).unwrap()))
@@ -123,15 +123,23 @@ mod tests {
     fn allowance_is_the_callers_or_the_methods_and_bounded() {
         let ms = Duration::from_millis;
         assert_eq!(
-            Allowance::new(Some(700.5), None),
+            Allowance::new(Some(700.5), "x"),
             Allowance::Chosen(Duration::from_micros(700_500))
         );
-        assert_eq!(
-            Allowance::new(Some(0.0), Some(Method::ExecuteCommand)),
-            Allowance::Default(ms(10_000))
-        );
-        assert_eq!(Allowance::new(None, Some(Method::Chat)), Allowance::Default(ms(30_000)));
-        assert_eq!(Allowance::new(Some(1e300), None), Allowance::Chosen(TIMEOUT_MAX));
+        assert_eq!(Allowance::new(Some(0.0), "execute_command"), Allowance::Default(ms(10_000)));
+        assert_eq!(Allowance::new(None, "vscode/chat"), Allowance::Default(ms(30_000)));
+        assert_eq!(Allowance::new(Some(1e300), "x"), Allowance::Chosen(TIMEOUT_MAX));
+    }
+
+    #[test]
+    fn commands_of_the_sandbox_take_as_long_as_they_take() {
+        let hour = Duration::from_secs(3600);
+        assert_eq!(Allowance::new(Some(3_600_000.0), "sandbox/readFile"), Allowance::Chosen(hour));
+        let longest = Allowance::Default(SANDBOX_TIMEOUT_MAX);
+        assert_eq!(Allowance::new(None, "sandbox/runCommand"), longest);
+        assert_eq!(Allowance::new(None, "sandbox/wait"), longest);
+        let short = Allowance::Default(Duration::from_secs(120));
+        assert_eq!(Allowance::new(None, "sandbox/readFile"), short);
     }
 
     #[test]

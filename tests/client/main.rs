@@ -13,6 +13,8 @@ mod failures;
 mod finding;
 /// `stdio` and `host`: the doors for other programs.
 mod relays;
+/// `sandbox`: commands and files, as typed.
+mod sandbox;
 
 use harness::{Daemon, Program};
 

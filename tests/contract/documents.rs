@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::ErrorKind;
+use bridge_protocol::methods::sandbox;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -29,6 +30,8 @@ fn paths(text: &str) -> Vec<String> {
         tops.iter().any(|top| path.starts_with(top))
             && path.contains('/')
             && !path.contains([' ', '*', '{', '$', '|', '…'])
+            // Methods, not files.
+            && !sandbox::ALL.contains(path)
     };
     quoted
         .chain(linked)
@@ -60,6 +63,14 @@ fn the_protocol_lists_every_error() {
 }
 
 #[test]
+fn the_protocol_lists_every_method_of_the_sandbox() {
+    let text = read("PROTOCOL.md");
+    for method in sandbox::ALL {
+        assert!(text.contains(&format!("`{method}`")), "PROTOCOL.md lacks {method}");
+    }
+}
+
+#[test]
 fn the_two_commands_of_the_readme_exist_and_ci_runs_the_second() {
     let readme = read("README.md");
     for script in ["./scripts/demo", "./scripts/test"] {
@@ -83,6 +94,10 @@ fn help_is_complete_and_the_same_as_written() {
         ("bridge-client", &["--help"], "bridge-client"),
         ("bridge-client", &["call", "--help"], "bridge-client-call"),
         ("bridge-client", &["host", "--help"], "bridge-client-host"),
+        ("bridge-client", &["sandbox", "--help"], "bridge-client-sandbox"),
+        ("bridge-client", &["sandbox", "run", "--help"], "bridge-client-sandbox-run"),
+        ("bridge-client", &["sandbox", "edit", "--help"], "bridge-client-sandbox-edit"),
+        ("bridge-client", &["sandbox", "grep", "--help"], "bridge-client-sandbox-grep"),
     ] {
         let output = std::process::Command::new(harness::binary(program))
             .args(arguments)

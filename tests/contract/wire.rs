@@ -1,5 +1,8 @@
 use std::fmt::Debug;
 
+use bridge_protocol::methods::sandbox::commands::{ReadOutput, RunCommand, WaitForCommand};
+use bridge_protocol::methods::sandbox::files::{EditFile, Grep, ReadFile, WriteFile};
+use bridge_protocol::methods::sandbox::shells::{CreateShell, ListShells};
 use bridge_protocol::methods::*;
 use bridge_protocol::{Dialect, ErrorKind, Message, Method, Outcome};
 use serde::Serialize;
@@ -91,6 +94,15 @@ fn parameters_and_results_survive_the_types() {
             Hello::NAME => check::<Hello>(&case),
             Register::NAME => check::<Register>(&case),
             ListRuntimes::NAME => check::<ListRuntimes>(&case),
+            RunCommand::NAME => check::<RunCommand>(&case),
+            WaitForCommand::NAME => check::<WaitForCommand>(&case),
+            ReadOutput::NAME => check::<ReadOutput>(&case),
+            CreateShell::NAME => check::<CreateShell>(&case),
+            ListShells::NAME => check::<ListShells>(&case),
+            ReadFile::NAME => check::<ReadFile>(&case),
+            WriteFile::NAME => check::<WriteFile>(&case),
+            EditFile::NAME => check::<EditFile>(&case),
+            Grep::NAME => check::<Grep>(&case),
             other => panic!("no type for {other}"),
         }
     }

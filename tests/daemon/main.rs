@@ -16,6 +16,8 @@ mod limits;
 mod routing;
 /// `bridge-daemon run`: environment, signals, exit codes, leftovers.
 mod run;
+/// `--sandbox`: shells and files over the wire.
+mod sandbox;
 /// `bridge-daemon serve`: the ready line, its ways to end, secrets.
 mod serve;
 /// `run` with the terminal host.

@@ -2,6 +2,7 @@
 //! killed when the test ends, with their log shown when it fails.
 //!
 //! - [`Daemon`]: `bridge-daemon serve` with its addresses and secrets.
+//! - [`SandboxDaemon`]: the same with `--sandbox`, and with nothing left of its shells.
 //! - [`Program`]: any program whose output is read line by line.
 //! - [`Socket`]: a WebSocket in the role of a client or a host, speaking JSON values.
 //! - [`EvolveClient`]: the original project's client, byte for byte as its contract describes it.
@@ -15,15 +16,17 @@ mod daemon;
 mod evolve;
 mod http;
 mod program;
+mod sandbox;
 mod socket;
 
 pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
 pub use program::{Program, command, process_exists, wait_until};
+pub use sandbox::{SandboxDaemon, piece};
 pub use socket::{Closed, Socket};
 
 use std::time::Duration;
 
 /// How long any wait may take before the test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);

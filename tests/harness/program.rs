@@ -69,6 +69,10 @@ impl Program {
         self.child.id()
     }
 
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// The next line of stdout.
     #[track_caller]
     pub fn line(&self) -> String {

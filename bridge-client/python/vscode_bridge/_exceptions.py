@@ -114,6 +114,10 @@ _BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
     -32057: ("VersionMismatch", BridgeUnavailable),
     -32059: ("AmbiguousRuntime", RequestRefused),
     -32061: ("WrongRole", RequestRefused),
+    -32062: ("NotFound", RequestRefused),
+    -32063: ("Conflict", RequestRefused),
+    -32064: ("OutsideWorkspace", RequestRefused),
+    -32065: ("NoSpace", RequestFailed),
     -32800: ("RequestCancelled", BridgeCancelled),
 }
 

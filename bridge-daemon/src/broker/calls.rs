@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use bridge_protocol::limits::TIMEOUT_MAX;
+use bridge_protocol::method::{is_sandbox, longest_timeout};
 use bridge_protocol::methods::{
     CancelParams, ProgressParams, RegisterParams, RegisterResult, RequestRecord, RuntimeInfo,
     UpdateParams,
@@ -21,12 +21,16 @@ use serde_json::{Map, json};
 
 use super::peers::{PeerId, Urgency};
 use super::pending::{Pending, Stage};
-use super::runtimes::{Choice, Runtime};
+use super::runtimes::{Choice, Origin, Runtime};
 use super::{Broker, CloseReason, Effect, HostWait};
 
 /// What callers are told to do when there is no host.
 const HOW_TO_ATTACH: &str = "open the run in VS Code with the Run Bridge extension, or start it with \
                              `bridge-daemon run --host terminal`";
+
+/// What callers are told to do when there is no sandbox.
+const HOW_TO_GET_A_SANDBOX: &str = "start the daemon with `--sandbox DIR` to let its clients run \
+                                    commands and change files there";
 
 /// How a request ends.
 enum Ending<'a> {
@@ -92,7 +96,7 @@ impl Broker {
             Choice::Nobody => return Err(self.nobody(&request.method, routing.runtime_id)),
             Choice::Ambiguous => return Err(self.ambiguous(&method)),
         }
-        let allowance = Allowance::new(routing.timeout, known);
+        let allowance = Allowance::new(routing.timeout, &method);
         let whole = allowance.answer_after(request.dialect);
         let mut deadline = now + whole;
         let id = self.pending.next_id();
@@ -286,7 +290,8 @@ impl Broker {
         let caller = pending.caller;
         let text = print::progress(&pending.call_id, progress.value);
         if let Allowance::Default(patience) = pending.allowance {
-            let deadline = (now + patience).min(pending.started + TIMEOUT_MAX);
+            let longest = longest_timeout(&pending.method);
+            let deadline = (now + patience).min(pending.started + longest);
             self.pending.set_deadline(id, deadline);
         }
         let fits = text.len() <= self.limits.message_bytes;
@@ -345,7 +350,27 @@ impl Broker {
         params: RegisterParams,
         now: Instant,
     ) -> Result<RegisterResult, WireError> {
-        let (runtime_id, replaced) = self.runtimes.register(host, params)?;
+        self.enter(host, params, Origin::Connection, now)
+    }
+
+    /// The same for the daemon's own sandbox, whose names no other host can have.
+    pub fn register_sandbox(
+        &mut self,
+        host: PeerId,
+        params: RegisterParams,
+        now: Instant,
+    ) -> Result<RegisterResult, WireError> {
+        self.enter(host, params, Origin::Sandbox, now)
+    }
+
+    fn enter(
+        &mut self,
+        host: PeerId,
+        params: RegisterParams,
+        origin: Origin,
+        now: Instant,
+    ) -> Result<RegisterResult, WireError> {
+        let (runtime_id, replaced) = self.runtimes.register(host, params, origin)?;
         if let Some(old) = replaced {
             self.fail_requests_at(old, now);
             self.close(old, CloseReason::Replaced, now);
@@ -420,6 +445,10 @@ impl Broker {
                 self.unavailable(format!(
                     "no runtime {id:?} is attached: `runtime/list` names them"
                 ))
+            }
+            _ if is_sandbox(method) && self.runtimes.sandbox().is_none() => {
+                let reason = format!("this bridge has no sandbox: {HOW_TO_GET_A_SANDBOX}");
+                ErrorKind::MethodNotFound.error(reason)
             }
             _ => ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}")),
         }

@@ -37,6 +37,8 @@ pub use peers::{PeerId, Role};
 use operations::Operations;
 use peers::{Peers, Urgency};
 use pending::PendingRequests;
+pub(crate) use runtimes::SANDBOX;
+
 use runtimes::Runtimes;
 
 /// How long a request waits for a host when none is attached.

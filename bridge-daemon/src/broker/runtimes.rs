@@ -16,6 +16,19 @@ const METHODS: usize = 256;
 const FOLDERS: usize = 64;
 const TEXT_BYTES: usize = 4096;
 
+/// Name of the daemon's own sandbox among the runtimes.
+pub(crate) const SANDBOX: &str = "sandbox";
+
+/// Where a registration comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From a host like any other. The name [`SANDBOX`] and methods `sandbox/*` are not for it: who
+    /// took them could read and forge every command of a client.
+    Connection,
+    /// From the daemon's own sandbox.
+    Sandbox,
+}
+
 /// A host that has registered.
 #[derive(Debug)]
 pub(super) struct Runtime {
@@ -64,9 +77,19 @@ impl Runtimes {
         self.runtimes.iter().find(|runtime| runtime.id == id)
     }
 
-    /// The names of all, for error messages.
+    /// The daemon's own sandbox, if it has one.
+    pub fn sandbox(&self) -> Option<&Runtime> {
+        self.with_id(SANDBOX)
+    }
+
+    /// All but the sandbox, which does nothing that an editor does.
+    fn windows(&self) -> impl Iterator<Item = &Runtime> {
+        self.runtimes.iter().filter(|runtime| runtime.id != SANDBOX)
+    }
+
+    /// The names of those that a caller might choose from, for error messages.
     pub fn names(&self) -> Vec<&str> {
-        self.runtimes.iter().map(|runtime| runtime.id.as_str()).collect()
+        self.windows().map(|runtime| runtime.id.as_str()).collect()
     }
 
     /// Enters or replaces a registration. Returns the name and, if another connection held it,
@@ -75,8 +98,13 @@ impl Runtimes {
         &mut self,
         peer: PeerId,
         params: RegisterParams,
+        origin: Origin,
     ) -> Result<(String, Option<PeerId>), WireError> {
         let id = match params.runtime_id {
+            Some(id) if id == SANDBOX && origin == Origin::Connection => {
+                let reason = "the runtimeId \"sandbox\" is the daemon's own: choose another";
+                return Err(ErrorKind::InvalidParams.error(reason));
+            }
             // The same characters as a session id: safe wherever it is shown.
             Some(id) if id.parse::<SessionId>().is_ok() => id,
             Some(_) => {
@@ -85,7 +113,7 @@ impl Runtimes {
             }
             None => self.draw_id(),
         };
-        let methods = checked_methods(params.methods)?;
+        let methods = checked_methods(params.methods, origin)?;
         let workspace_folders = checked_texts(params.workspace_folders)?;
         let replaced = self.with_id(&id).map(|old| old.peer).filter(|old| *old != peer);
         self.runtimes.retain(|old| old.id != id && old.peer != peer);
@@ -117,7 +145,8 @@ impl Runtimes {
     }
 
     pub fn update(&mut self, peer: PeerId, params: UpdateParams) -> Result<(), WireError> {
-        let methods = params.methods.map(checked_methods).transpose()?;
+        let methods = params.methods.map(|names| checked_methods(names, Origin::Connection));
+        let methods = methods.transpose()?;
         let folders = params.workspace_folders.map(checked_texts).transpose()?;
         let Some(runtime) = self.runtimes.iter_mut().find(|runtime| runtime.peer == peer) else {
             return Err(ErrorKind::InvalidRequest.error("call runtime/register first"));
@@ -174,7 +203,7 @@ impl Runtimes {
                 Choice::Ambiguous
             }
             Some(best) => Choice::Host(best.peer),
-            None if self.runtimes.is_empty() && known.is_some() => Choice::Wait,
+            None if known.is_some() && self.windows().next().is_none() => Choice::Wait,
             None => Choice::Nobody,
         }
     }
@@ -198,16 +227,17 @@ impl Runtimes {
     }
 }
 
-fn checked_methods(methods: Vec<String>) -> Result<HashSet<String>, WireError> {
+fn checked_methods(methods: Vec<String>, origin: Origin) -> Result<HashSet<String>, WireError> {
     let valid = |name: &String| {
         !name.is_empty()
             && name.len() <= limits::METHOD_BYTES
             && !bridge_protocol::method::is_own(name)
             && !name.starts_with('$')
+            && (origin == Origin::Sandbox || !bridge_protocol::method::is_sandbox(name))
     };
     if methods.len() > METHODS || !methods.iter().all(valid) {
         let reason = format!(
-            "methods must be at most {METHODS} names of at most {} bytes, none of them bridge/*, runtime/* or $*",
+            "methods must be at most {METHODS} names of at most {} bytes, none of them bridge/*, runtime/*, sandbox/* or $*",
             limits::METHOD_BYTES
         );
         return Err(ErrorKind::InvalidParams.error(reason));

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use bridge_protocol::methods::{ChatParams, ChatResult};
+use bridge_protocol::methods::{ChatParams, ChatResult, TextProgress};
 use bridge_protocol::text::visible;
 use bridge_protocol::{ErrorKind, WireError};
 use nix::sys::signal::{Signal, killpg};
@@ -62,7 +62,8 @@ impl TerminalHost {
                 }
                 let run = ProgramRun::start(&mut shell, "the chat command")?;
                 let question = Some(params.message.clone());
-                run.collect(question, |piece| caller.progress(piece)).await?
+                let show = |text: &str| caller.progress(&TextProgress { text: text.to_owned() });
+                run.collect(question, show).await?
             }
             Answerer::Person => {
                 let question = format!("[chat] {}\n> ", visible(&params.message));

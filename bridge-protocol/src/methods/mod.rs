@@ -4,6 +4,7 @@
 mod bridge;
 mod progress;
 mod runtime;
+pub mod sandbox;
 mod vscode;
 
 use serde::Serialize;

@@ -154,7 +154,12 @@ impl Job {
 
     /// Follows the output of this command from its first byte, and no further than its last.
     pub fn follow(&self) -> Result<Output> {
-        let subscription = self.session.log().subscribe(self.output()?.start)?;
+        self.follow_from(self.output()?.start)
+    }
+
+    /// The same from any offset of the session's log on.
+    pub fn follow_from(&self, offset: u64) -> Result<Output> {
+        let subscription = self.session.log().subscribe(offset)?;
         Ok(Output { job: self.clone(), subscription })
     }
 
@@ -237,6 +242,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// The offset of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.subscription.offset()
+    }
+
     /// The next bytes; 0 when the command has ended and all was read. Cancelling loses nothing.
     pub async fn next(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let mut status = self.job.watch.status.clone();

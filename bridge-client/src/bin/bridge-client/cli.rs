@@ -1,5 +1,7 @@
 //! What a person can type. Every flag of the program is here, and only here.
 
+pub mod sandbox;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ Examples:
   bridge-client execute-command workbench.action.files.saveAll
   bridge-client --json status | jq .inFlight
   bridge-client host --rules rules.json
+  bridge-client sandbox run 'make test'
 
 The daemon is found by RUN_BRIDGE_ADDR, RUN_BRIDGE_TOKEN and RUN_BRIDGE_SESSION (or the same three
 with EVOLVE_ before them), which a run has in its environment; otherwise by the connection files of
@@ -89,6 +92,9 @@ pub enum Command {
     /// Serve requests by rules from a file, in place of an editor
     #[command(after_help = HOST_HELP)]
     Host(Host),
+    /// Run commands and change files in the directory that the daemon was started for
+    #[command(subcommand, after_help = sandbox::SANDBOX_HELP)]
+    Sandbox(sandbox::Sandbox),
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
@@ -111,7 +117,7 @@ The result is indented on a terminal and in one line otherwise; with --json it i
 #[derive(Args, Debug)]
 pub struct Call {
     /// vscode/chat, show_message, execute_command, get_chat_history (with or without vscode/),
-    /// bridge/*, runtime/*, or a host's own
+    /// bridge/*, runtime/*, sandbox/*, or a host's own
     pub method: String,
     /// The parameters: one JSON object or array, or any number of key=value, or - for JSON on stdin
     #[arg(value_name = "PARAMS-JSON | key=value | -")]

@@ -7,6 +7,7 @@ mod history;
 mod host;
 mod list;
 mod rules;
+mod sandbox;
 mod show_message;
 mod status;
 mod stdio;
@@ -55,6 +56,7 @@ pub async fn run(cli: Cli, environment: fn(&str) -> Option<String>) -> ExitCode 
         Command::Tail => tail::run(context).await,
         Command::Stdio => stdio::run(context).await,
         Command::Host(arguments) => host::run(context, arguments).await,
+        Command::Sandbox(command) => sandbox::run(context, command).await,
         Command::Completions { shell } => completions(context, shell).await,
     };
     match outcome {

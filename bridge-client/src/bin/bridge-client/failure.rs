@@ -11,6 +11,7 @@
 //! | 6 | timed out |
 //! | 7 | no host is attached, or it went away |
 //! | 8 | blocked: the host refused to answer |
+//! | any | of a command that `sandbox run` or `sandbox wait` has seen end |
 //! | 130 | interrupted (Ctrl-C); the request was cancelled at the daemon first |
 //!
 //! The same table is in `--help`. A reader of our output that goes away is no failure: the program
@@ -55,6 +56,9 @@ pub enum Failure {
     /// Some requests of a relay got no answer within their deadlines.
     #[error("{0} requests were not answered in time: give them more with --timeout")]
     Unanswered(usize),
+    /// A command in a shell has ended with this code. Its output is all that there is to say.
+    #[error("the command ended with code {0}")]
+    Command(u8),
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -73,6 +77,7 @@ impl Failure {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
+            Self::Command(code) => return ExitCode::from(*code),
             Self::Interrupted => {}
             // Only this one has more to say than fits a line.
             Self::Bridge(Error::SeveralDaemons(_)) => output::complain(&self.to_string()),
@@ -92,6 +97,7 @@ impl Failure {
             Self::Unanswered(_) => 6,
             Self::Blocked(_) => 8,
             Self::Interrupted => 130,
+            Self::Command(code) => *code,
             Self::Output(_) | Self::Start(_) => 1,
         }
     }
@@ -105,6 +111,7 @@ impl Failure {
             Self::Blocked(_) => "Blocked".to_owned(),
             Self::Unanswered(_) => "Timeout".to_owned(),
             Self::Interrupted => "Interrupted".to_owned(),
+            Self::Command(_) => "Command".to_owned(),
             Self::Output(_) => "Output".to_owned(),
             Self::Start(_) => "Start".to_owned(),
         };

@@ -55,6 +55,21 @@ impl Output {
         self.write(&text).await
     }
 
+    /// The text of a file: as it is, so that its last line ends as it does there.
+    pub async fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.piece(text).await?;
+        match self.is_terminal && !text.is_empty() && !text.ends_with('\n') {
+            true => self.write("\n").await,
+            false => Ok(()),
+        }
+    }
+
+    /// Bytes that are passed on as they are: what a command printed for a terminal, on a terminal.
+    pub async fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stdout.write_all(bytes).await.map_err(Failure::Output)?;
+        self.stdout.flush().await.map_err(Failure::Output)
+    }
+
     /// A JSON value in the style asked for.
     pub async fn json(&mut self, value: &RawValue) -> Result<(), Failure> {
         let text = match self.style {

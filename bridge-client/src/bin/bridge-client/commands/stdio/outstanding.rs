@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use bridge_protocol::Message;
 use bridge_protocol::limits::TIMEOUT_DEFAULT;
 use bridge_protocol::timeout::{Allowance, RoutingParams};
-use bridge_protocol::{Message, Method};
 use tokio::time::Instant;
 
 /// How much later than its deadline the daemon's own answer may arrive.
@@ -24,7 +24,7 @@ impl Outstanding {
         let allowance = match Message::parse(text) {
             Ok(Message::Request(request)) => {
                 let timeout = RoutingParams::read(request.params).ok().and_then(|own| own.timeout);
-                Allowance::new(timeout, Method::from_name(&request.method))
+                Allowance::new(timeout, &request.method)
             }
             // The daemon answers what it cannot read, and does so at once.
             Err(_) => Allowance::Chosen(Duration::ZERO),

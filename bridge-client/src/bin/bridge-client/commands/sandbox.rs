@@ -1,0 +1,165 @@
+//! `sandbox …`: shells and files of a daemon that was started with `--sandbox DIR`.
+
+mod files;
+mod follow;
+
+use std::io::{IsTerminal, stdout};
+use std::os::unix::process::CommandExt;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use bridge_protocol::methods::MethodType;
+use bridge_protocol::methods::sandbox::commands::{ReadOutput, ReadOutputParams};
+use bridge_protocol::methods::sandbox::shells::{
+    AttachCommand, AttachParams, CloseShell, CreateShell, CreateShellParams, ListShells,
+    ResizeParams, ResizeShell, SendInput, SendInputParams, SendKeys, SendKeysParams, SendSignal,
+    ShellInfo, ShellName, ShellRef, ShellState,
+};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use super::{Context, answer, typed};
+use crate::cli::sandbox::{self as cli, Sandbox};
+use crate::failure::Failure;
+use crate::output::Style;
+
+pub async fn run(context: Context, command: Sandbox) -> Result<(), Failure> {
+    match command {
+        Sandbox::Run(arguments) => follow::run(context, arguments).await,
+        Sandbox::Wait(arguments) => follow::wait(context, arguments).await,
+        Sandbox::Output(arguments) => output(context, arguments).await,
+        Sandbox::Input { shell, no_enter, text } => {
+            let params = SendInputParams { shell: ShellName(shell.shell), text, enter: !no_enter };
+            done::<SendInput>(context, &params).await
+        }
+        Sandbox::Keys { shell, keys } => {
+            let params = SendKeysParams { shell: ShellName(shell.shell), keys };
+            done::<SendKeys>(context, &params).await
+        }
+        Sandbox::Signal { shell, signal } => self::signal(context, shell.shell, &signal).await,
+        Sandbox::Resize { shell, columns, rows } => {
+            let params = ResizeParams { shell: ShellName(shell.shell), columns, rows };
+            done::<ResizeShell>(context, &params).await
+        }
+        Sandbox::Shells => shells(context).await,
+        Sandbox::Create(arguments) => create(context, arguments).await,
+        Sandbox::Close { shell } => {
+            done::<CloseShell>(context, &ShellRef { shell: ShellName(shell) }).await
+        }
+        Sandbox::Attach { shell, read_only } => attach(context, shell, read_only).await,
+        Sandbox::Files(command) => files::run(context, command).await,
+    }
+}
+
+/// Calls a method whose result says nothing.
+async fn done<M: MethodType>(mut context: Context, params: &M::Params) -> Result<(), Failure> {
+    let result = context.call::<M>(params).await?;
+    match context.output.style {
+        Style::Json => context.output.json(&result).await,
+        Style::Terminal | Style::Pipe => Ok(()),
+    }
+}
+
+/// Calls a method and shows its result in words, or as it came where JSON was asked for.
+async fn shown<M: MethodType>(
+    mut context: Context,
+    params: &M::Params,
+    words: impl FnOnce(M::Result) -> String,
+) -> Result<(), Failure> {
+    let result = context.call::<M>(params).await?;
+    if context.output.style == Style::Json {
+        return context.output.json(&result).await;
+    }
+    match words(typed::<M>(&result)?) {
+        text if text.is_empty() => Ok(()),
+        text => context.output.line(&text).await,
+    }
+}
+
+/// The name goes to the daemon as it was typed, which knows the signals.
+async fn signal(context: Context, shell: String, signal: &str) -> Result<(), Failure> {
+    let name = signal.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let params = to_raw_value(&json!({"shell": shell, "signal": name}));
+    let params = params.expect("our own values always print");
+    let client = context.client().await?;
+    let answered = answer(client.call_raw(SendSignal::NAME, Some(params), context.timeout)).await;
+    client.close().await;
+    answered.map(drop)
+}
+
+async fn shells(context: Context) -> Result<(), Failure> {
+    shown::<ListShells>(context, &Default::default(), |result| {
+        result.shells.iter().map(line).collect::<Vec<_>>().join("\n")
+    })
+    .await
+}
+
+fn line(shell: &ShellInfo) -> String {
+    let state = match (shell.state, shell.command) {
+        (ShellState::Running, Some(command)) => format!("running {command}"),
+        (ShellState::Running, None) => "running".to_owned(),
+        (ShellState::Starting, _) => "starting".to_owned(),
+        (ShellState::Idle, _) => "idle".to_owned(),
+        (ShellState::Closed, _) => "closed".to_owned(),
+    };
+    format!("{:<16}  {state:<12}  {:>8}  {}", shell.shell, shell.pid, shell.cwd)
+}
+
+async fn create(context: Context, arguments: cli::Create) -> Result<(), Failure> {
+    let variable = |pair: &String| match pair.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(Failure::Usage(format!("--env {pair:?} is no NAME=VALUE"))),
+    };
+    let params = CreateShellParams {
+        shell: arguments.shell.map(ShellName),
+        cwd: arguments.cwd,
+        environment: arguments.environment.iter().map(variable).collect::<Result<_, _>>()?,
+        columns: arguments.columns,
+        rows: arguments.rows,
+    };
+    shown::<CreateShell>(context, &params, |shell| shell.shell.0).await
+}
+
+async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), Failure> {
+    let params = ReadOutputParams {
+        shell: ShellName(arguments.shell.shell),
+        from: arguments.from,
+        bytes: arguments.bytes,
+        raw: arguments.raw,
+        colours: false,
+    };
+    if !arguments.raw {
+        return shown::<ReadOutput>(context, &params, |read| read.text.unwrap_or_default()).await;
+    }
+    let result = context.call::<ReadOutput>(&params).await?;
+    if context.output.style == Style::Json {
+        return context.output.json(&result).await;
+    }
+    let base64 = typed::<ReadOutput>(&result)?.base64.unwrap_or_default();
+    context.output.bytes(&decoded::<ReadOutput>(&base64)?).await
+}
+
+async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<(), Failure> {
+    let params = AttachParams { shell: ShellName(shell), read_only };
+    let result = context.call::<AttachCommand>(&params).await?;
+    if context.output.style == Style::Json {
+        return context.output.json(&result).await;
+    }
+    let attach = typed::<AttachCommand>(&result)?;
+    let (Some((program, arguments)), true) =
+        (attach.arguments.split_first(), stdout().is_terminal())
+    else {
+        return context.output.line(&attach.command).await;
+    };
+    // From here on this terminal is tmux's; it returns only when it could not be started.
+    let error = std::process::Command::new(program).args(arguments).env_remove("TMUX").exec();
+    Err(Failure::File { path: program.into(), reason: format!("{error}: install tmux here") })
+}
+
+/// Bytes that came in base64.
+fn decoded<M: MethodType>(base64: &str) -> Result<Vec<u8>, Failure> {
+    BASE64_STANDARD.decode(base64).map_err(|error| {
+        let (method, reason) = (M::NAME.to_owned(), error.to_string());
+        bridge_client::Error::BadAnswer { method, reason }.into()
+    })
+}

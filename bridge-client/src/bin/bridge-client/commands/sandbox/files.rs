@@ -1,0 +1,158 @@
+//! `sandbox read`, `write`, `edit` and the rest that concerns files.
+
+use bridge_protocol::methods::sandbox::files::{
+    Copy, EditFile, EditFileParams, FileKind, Glob, GlobParams, Grep, GrepParams, ListFiles,
+    ListFilesParams, MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile,
+    ReadFileParams, ReadFileResult, Remove, RemoveDirectory, RemoveParams, Stat, StatParams,
+    TransferParams, UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
+};
+
+use super::{decoded, done, shown};
+use crate::cli::sandbox::{self as cli, Files};
+use crate::commands::{Context, typed};
+use crate::failure::Failure;
+use crate::output::{self, Style};
+use crate::params;
+
+pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
+    match command {
+        Files::Read(arguments) => read(context, arguments).await,
+        Files::Write { path, content, new } => {
+            let text = if content == "-" { params::read_stdin()? } else { content };
+            let params = WriteFileParams { path, text: Some(text), base64: None, replace: !new };
+            done::<WriteFile>(context, &params).await
+        }
+        Files::Edit(cli::Edit { path, old, insert_after, new }) => {
+            let params = EditFileParams { path, old_text: old, insert_after, new_text: new };
+            shown::<EditFile>(context, &params, |edited| trimmed(edited.diff)).await
+        }
+        Files::Undo { path, force } => {
+            let params = UndoEditParams { path, force };
+            shown::<UndoEdit>(context, &params, |edited| trimmed(edited.diff)).await
+        }
+        Files::Ls { path, all, nested } => {
+            let params = ListFilesParams { path, nested, hidden: all, limit: None };
+            shown::<ListFiles>(context, &params, |listing| {
+                warn_if(listing.truncated);
+                let line = |path: &str, kind| match kind {
+                    FileKind::Directory => format!("{path}/"),
+                    FileKind::Symlink => format!("{path}@"),
+                    _ => path.to_owned(),
+                };
+                lines(listing.entries.iter().map(|entry| line(&entry.path, entry.kind)))
+            })
+            .await
+        }
+        Files::Glob { pattern, path, filter } => {
+            let cli::Filter { hidden, ignored, limit } = filter;
+            let params = GlobParams { path, pattern, hidden, ignored, limit };
+            shown::<Glob>(context, &params, |found| {
+                warn_if(found.truncated);
+                lines(found.paths.into_iter())
+            })
+            .await
+        }
+        Files::Grep(arguments) => grep(context, arguments).await,
+        Files::Stat { path, no_follow } => {
+            let result = context.call::<Stat>(&StatParams { path, follow: !no_follow }).await?;
+            context.output.json(&result).await
+        }
+        Files::Mkdir { path } => {
+            done::<MakeDirectory>(context, &MakeDirectoryParams { path, parents: true }).await
+        }
+        Files::Rmdir { path } => done::<RemoveDirectory>(context, &PathParams { path }).await,
+        Files::Rm { path, recursive } => {
+            done::<Remove>(context, &RemoveParams { path, recursive }).await
+        }
+        Files::Mv(arguments) => done::<Move>(context, &transfer(arguments)).await,
+        Files::Cp(arguments) => done::<Copy>(context, &transfer(arguments)).await,
+    }
+}
+
+async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure> {
+    let (first_line, last_line) = match &arguments.lines {
+        Some(range) => line_range(range)?,
+        None => (None, None),
+    };
+    let path = arguments.path;
+    let tail = arguments.tail;
+    let params = ReadFileParams { path, first_line, last_line, tail, ..ReadFileParams::default() };
+    let result = context.call::<ReadFile>(&params).await?;
+    if context.output.style == Style::Json {
+        return context.output.json(&result).await;
+    }
+    let binary = match typed::<ReadFile>(&result)? {
+        ReadFileResult::Text { text, .. } => return context.output.text(&text).await,
+        ReadFileResult::Media { base64, .. } | ReadFileResult::Raw { base64 } => Some(base64),
+        ReadFileResult::Binary { .. } => None,
+    };
+    if context.output.style == Style::Terminal {
+        let reason = "it is no text: send the output to a file or a pipe".to_owned();
+        return Err(Failure::File { path: params.path.into(), reason });
+    }
+    let base64 = match binary {
+        Some(base64) => base64,
+        None => {
+            let params = ReadFileParams { raw: true, ..params };
+            match typed::<ReadFile>(&context.call::<ReadFile>(&params).await?)? {
+                ReadFileResult::Raw { base64 } => base64,
+                _ => String::new(),
+            }
+        }
+    };
+    context.output.bytes(&decoded::<ReadFile>(&base64)?).await
+}
+
+async fn grep(context: Context, arguments: cli::Grep) -> Result<(), Failure> {
+    let cli::Filter { hidden, ignored, limit } = arguments.filter;
+    let params = GrepParams {
+        path: arguments.path.clone(),
+        pattern: arguments.pattern,
+        literal: arguments.literal,
+        ignore_case: arguments.ignore_case,
+        files: arguments.files,
+        context: arguments.context,
+        hidden,
+        ignored,
+        limit,
+    };
+    shown::<Grep>(context, &params, |grepped| {
+        warn_if(grepped.truncated);
+        lines(grepped.lines.into_iter().map(|line| {
+            let path = if line.path.is_empty() { &arguments.path } else { &line.path };
+            let mark = if line.matches { ':' } else { '-' };
+            format!("{path}{mark}{}{mark}{}", line.line, line.text)
+        }))
+    })
+    .await
+}
+
+fn transfer(arguments: cli::Transfer) -> TransferParams {
+    let cli::Transfer { from, to, replace } = arguments;
+    TransferParams { from, to, replace }
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn trimmed(diff: String) -> String {
+    diff.trim_end_matches('\n').to_owned()
+}
+
+fn warn_if(truncated: bool) {
+    if truncated {
+        output::note("(there are more: raise --limit, or look in a smaller place)");
+    }
+}
+
+fn line_range(range: &str) -> Result<(Option<usize>, Option<usize>), Failure> {
+    let number = |text: &str| match text {
+        "" => Some(None),
+        text => text.parse().ok().map(Some),
+    };
+    range
+        .split_once(':')
+        .and_then(|(first, last)| Some((number(first)?, number(last)?)))
+        .ok_or_else(|| Failure::Usage(format!("--lines {range:?} is no FIRST:LAST, such as 10:20")))
+}

@@ -1,0 +1,162 @@
+//! Hosts that live in the daemon's own process.
+//!
+//! To the broker they are hosts like any other: they register, get requests as text, answer in text
+//! and hear of cancels. They only need no socket. What they have in common is here: requests are
+//! taken from the outbox and worked on side by side, a cancel drops the work, and its end is the
+//! answer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bridge_protocol::methods::{CancelParams, MethodType};
+use bridge_protocol::{
+    CallId, Dialect, ErrorKind, Message, Notification, Request, RequestId, WireError, print,
+};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::broker::{Event, PeerId};
+use crate::hub::Hub;
+use crate::outbox::{Next, Outbox};
+
+/// What a request came to.
+pub type Answer = Result<Box<RawValue>, WireError>;
+
+/// Answers the requests of one host.
+pub trait Respond: Send + Sync + 'static {
+    /// Works on one request. Dropped when nobody waits for the answer any more.
+    fn answer(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: &Caller,
+    ) -> impl Future<Output = Answer> + Send;
+}
+
+/// Serves what the broker sends to this connection, until it is closed.
+pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox: Arc<Outbox>) {
+    let mut tasks = JoinSet::new();
+    let mut running: HashMap<RequestId, AbortHandle> = HashMap::new();
+    loop {
+        let texts = tokio::select! {
+            next = outbox.next(usize::MAX) => match next {
+                Next::Texts(texts) => texts,
+                Next::Ping => continue,
+                // Another host has taken our name, or the daemon ends.
+                Next::Close(_) => return hub.disconnect(peer),
+            },
+            Some(ended) = tasks.join_next() => {
+                if let Ok(id) = ended {
+                    running.remove(&id);
+                }
+                continue;
+            }
+        };
+        for text in texts {
+            let taken = Taken { hub: Arc::clone(&hub), peer, bytes: text.len() };
+            match Message::parse(&text) {
+                Ok(Message::Request(request)) => {
+                    let Some(id) = RequestId::from_raw(request.id.raw()) else { continue };
+                    let work = work(Arc::clone(&host), taken, id, request);
+                    running.insert(id, tasks.spawn(work));
+                }
+                Ok(Message::Notification(note)) => {
+                    if let Some(task) = cancelled(&note).and_then(|id| running.remove(&id)) {
+                        task.abort();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The work on one request.
+fn work<H: Respond>(
+    host: Arc<H>,
+    taken: Taken,
+    id: RequestId,
+    request: Request<'_>,
+) -> impl Future<Output = RequestId> + Send + use<H> {
+    let method = request.method.into_owned();
+    let params = request.params.map(ToOwned::to_owned);
+    async move {
+        let caller = Caller { hub: Arc::clone(&taken.hub), peer: taken.peer, id };
+        let answer = host.answer(&method, params.as_deref(), &caller).await;
+        caller.answer(answer);
+        drop(taken);
+        id
+    }
+}
+
+/// A message that was taken from the queue. It counts as queued until the work on it has ended, so that
+/// the broker's bounds hold for what waits in here, too.
+struct Taken {
+    hub: Arc<Hub>,
+    peer: PeerId,
+    bytes: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.hub.deliver(Event::Sent { peer: self.peer, messages: 1, bytes: self.bytes });
+    }
+}
+
+/// The way back to whoever asked.
+pub struct Caller {
+    hub: Arc<Hub>,
+    peer: PeerId,
+    id: RequestId,
+}
+
+impl Caller {
+    /// Sends a piece of the answer.
+    pub fn progress(&self, value: &impl Serialize) {
+        let params = to_raw_value(&json!({"id": self.id, "value": value}));
+        let params = params.expect("progress always prints");
+        self.say(&print::notification("$/progress", Some(&params)));
+    }
+
+    fn answer(&self, answer: Answer) {
+        let id = self.id.to_string();
+        let id = CallId::from_raw(&id).expect("a number is an id");
+        self.say(&match answer {
+            Ok(result) => print::success(Dialect::JsonRpc, &id, &result),
+            Err(error) => print::failure(Dialect::JsonRpc, Some(&id), &error),
+        });
+    }
+
+    fn say(&self, text: &str) {
+        self.hub.deliver(Event::Message { peer: self.peer, text });
+    }
+}
+
+fn cancelled(note: &Notification<'_>) -> Option<RequestId> {
+    let params: CancelParams<'_> = serde_json::from_str(note.params?.get()).ok()?;
+    (note.method == "$/cancelRequest").then(|| RequestId::from_raw(params.id.get()))?
+}
+
+/// The parameters of a method as its type.
+pub fn read<M: MethodType>(params: Option<&RawValue>) -> Result<M::Params, WireError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
+        ErrorKind::InvalidParams.error(format!("wrong params for {}: {error}", M::NAME))
+    })
+}
+
+/// The result of a method as text.
+pub fn write<M: MethodType>(result: &M::Result) -> Answer {
+    to_raw_value(result).map_err(|error| {
+        ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
+    })
+}
+
+/// Refuses an empty parameter.
+pub fn required(value: &str, name: &str) -> Result<(), WireError> {
+    match value.is_empty() {
+        true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
+        false => Ok(()),
+    }
+}

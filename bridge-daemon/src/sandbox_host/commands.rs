@@ -1,0 +1,280 @@
+//! Commands: run, await, follow, read what they printed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use bridge_protocol::methods::sandbox::commands::{
+    AwaitedInput, CommandEnding, CommandOutput, CommandState, HowEnded, OutputProgress,
+    ReadOutputParams, ReadOutputResult, RunCommandParams, RunState, Span, WaitOptions, WaitParams,
+    WhyRunning,
+};
+use bridge_protocol::methods::sandbox::shells::ShellName;
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox::shell::{
+    Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Session, View, Wait, Why,
+    render,
+};
+
+use super::error::{self, with_reason};
+use super::shells::ShellService;
+use crate::in_process::{Caller, required};
+
+/// Output that a result shows when the caller does not say.
+const SHOWN: u64 = 30_000;
+/// Output that one read returns when the caller does not say.
+const READ: u64 = 64 << 10;
+/// And at most.
+const READ_MOST: u64 = 4 << 20;
+/// Output in one piece of progress.
+const PIECE: usize = 64 << 10;
+
+impl ShellService {
+    pub async fn run(
+        self: &Arc<Self>,
+        params: RunCommandParams,
+        caller: &Caller,
+    ) -> Result<CommandState, WireError> {
+        required(&params.command, "command")?;
+        let wait = limits(&params.wait)?;
+        let session = self.session_for(&params.shell, params.create).await?;
+        let job = session.run(params.command).await.map_err(error::shell)?;
+        follow(&job, wait, &params.wait, None, caller).await
+    }
+
+    pub async fn wait(
+        &self,
+        params: WaitParams,
+        caller: &Caller,
+    ) -> Result<CommandState, WireError> {
+        let wait = limits(&params.wait)?;
+        let session = self.session(&params.shell).await?;
+        let Some(job) = session.latest() else {
+            let reason = format!("no command has been run in shell {} yet", session.id());
+            return Err(with_reason(ErrorKind::NotFound, reason, "noSuchCommand"));
+        };
+        match params.command {
+            Some(wanted) if wanted != job.seq() => {
+                let reason = format!(
+                    "the latest command of shell {} is {}, not {wanted}: only the latest can be awaited",
+                    session.id(),
+                    job.seq()
+                );
+                Err(with_reason(ErrorKind::NotFound, reason, "noSuchCommand"))
+            }
+            _ => follow(&job, wait, &params.wait, params.from, caller).await,
+        }
+    }
+
+    pub async fn read_output(
+        &self,
+        params: ReadOutputParams,
+    ) -> Result<ReadOutputResult, WireError> {
+        let session = self.session(&params.shell).await?;
+        let range = match (params.from, session.latest()) {
+            (Some(from), _) => from..u64::MAX,
+            (None, Some(job)) => job.output().map_err(error::shell)?,
+            (None, None) => 0..u64::MAX,
+        };
+        let start = range.start;
+        let length = params.bytes.unwrap_or(READ).min(READ_MOST);
+        let end = range.end.min(start.saturating_add(length));
+        blocking(move || {
+            let log = session.log();
+            let bytes = log.read(start..end).map_err(error::shell)?;
+            let (text, base64) = match params.raw {
+                true => (None, Some(BASE64_STANDARD.encode(&bytes))),
+                false => (Some(render(&bytes, session.size(), colours(params.colours))), None),
+            };
+            let log_end = log.len().map_err(error::shell)?;
+            Ok(ReadOutputResult { start, end: start + bytes.len() as u64, log_end, text, base64 })
+        })
+        .await
+    }
+}
+
+/// Waits for a command, shows its output on the way if asked to, and tells what it came to.
+async fn follow(
+    job: &Job,
+    wait: Wait,
+    options: &WaitOptions,
+    from: Option<u64>,
+    caller: &Caller,
+) -> Result<CommandState, WireError> {
+    let progress = match options.stream {
+        true => stream(job, wait, from, caller).await,
+        false => job.wait(wait).await,
+    };
+    state(job, progress.map_err(error::shell)?, options).await
+}
+
+/// Every piece of output goes out before the answer, which tells where the output ends.
+async fn stream(
+    job: &Job,
+    wait: Wait,
+    from: Option<u64>,
+    caller: &Caller,
+) -> sandbox::Result<Progress> {
+    let waiting = job.wait(wait);
+    tokio::pin!(waiting);
+    let mut ended = None;
+    tokio::select! {
+        progress = &mut waiting => match progress? {
+            running @ Progress::Running(_) => return Ok(running),
+            finished @ Progress::Finished(_) => ended = Some(finished),
+        },
+        started = job.started() => started?,
+    }
+    let mut output = match from {
+        Some(offset) => job.follow_from(offset)?,
+        None => job.follow()?,
+    };
+    let mut buffer = vec![0; PIECE];
+    loop {
+        let offset = output.offset();
+        let read = tokio::select! {
+            read = output.next(&mut buffer) => read,
+            progress = &mut waiting, if ended.is_none() => {
+                match progress? {
+                    running @ Progress::Running(_) => return Ok(running),
+                    finished @ Progress::Finished(_) => ended = Some(finished),
+                }
+                continue;
+            }
+        };
+        match (read, &ended) {
+            (Ok(read @ 1..), _) => {
+                let base64 = BASE64_STANDARD.encode(&buffer[..read]);
+                caller.progress(&OutputProgress { offset, base64 });
+            }
+            // Nothing more will come; when the shell was closed, its log went with it.
+            (_, Some(_)) => break,
+            (Ok(_), None) => break,
+            (Err(_), None) if job.result().is_some() => break,
+            (Err(error), None) => return Err(error),
+        }
+    }
+    match ended {
+        Some(ended) => Ok(ended),
+        None => waiting.await,
+    }
+}
+
+async fn state(
+    job: &Job,
+    progress: Progress,
+    options: &WaitOptions,
+) -> Result<CommandState, WireError> {
+    let (range, lost) = match &progress {
+        Progress::Finished(result) => (result.output.clone(), result.lost),
+        Progress::Running(running) => (running.output.clone(), 0),
+    };
+    let shown = options.output_bytes.unwrap_or(SHOWN).min(READ_MOST);
+    let session = job.session().clone();
+    let view = session.log().view(range.clone(), shown);
+    let view = match (view, &progress) {
+        (Ok(view), _) => view,
+        // The log is gone with the shell; what counts is how the command ended.
+        (Err(_), Progress::Finished(result)) if result.ended != Ended::AtPrompt => {
+            View { head: Vec::new(), omitted: range.end..range.end, tail: Vec::new() }
+        }
+        (Err(error), _) => return Err(error::shell(error)),
+    };
+    let omitted = (!view.omitted.is_empty())
+        .then_some(Span { start: view.omitted.start, end: view.omitted.end });
+    let text = text(&session, view, colours(options.colours)).await?;
+    let output = CommandOutput { text, start: range.start, end: range.end, omitted, lost };
+    let (state, why, input, ending) = match &progress {
+        Progress::Finished(result) => (RunState::Finished, None, None, Some(ending(result))),
+        Progress::Running(running) => {
+            let input = match running.input {
+                InputHint::None => None,
+                InputHint::Line => Some(AwaitedInput::Line),
+                InputHint::Hidden => Some(AwaitedInput::Hidden),
+                InputHint::Keys => Some(AwaitedInput::Keys),
+            };
+            let why = match running.why {
+                Why::Quiet => WhyRunning::Quiet,
+                Why::Limit => WhyRunning::Limit,
+                Why::Input => WhyRunning::Input,
+            };
+            let state = match input {
+                Some(_) => RunState::WaitingForInput,
+                None => RunState::Running,
+            };
+            (state, Some(why), input, None)
+        }
+    };
+    let shell = ShellName(job.session().id().to_string());
+    Ok(CommandState { shell, command: job.seq(), state, output, why, input, ending })
+}
+
+fn ending(result: &CommandResult) -> CommandEnding {
+    let ended = match result.ended {
+        Ended::AtPrompt => HowEnded::AtPrompt,
+        Ended::ShellExited => HowEnded::ShellExited,
+        Ended::SessionClosed => HowEnded::ShellClosed,
+        Ended::ServerGone => HowEnded::ServerGone,
+    };
+    CommandEnding {
+        exit_code: (result.exit_code >= 0).then_some(result.exit_code),
+        ended,
+        cwd: result.cwd.to_string_lossy().into_owned(),
+        duration_ms: result.duration.as_micros() as f64 / 1000.0,
+        background_pid: result.background_pid,
+        python: result.python.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        user: result.user.clone(),
+        host: result.host.clone(),
+    }
+}
+
+/// What a terminal would show, with a line for what was left out.
+async fn text(session: &Session, view: View, colours: Colours) -> Result<String, WireError> {
+    let size = session.size();
+    let little = (view.head.len() + view.tail.len()) as u64 <= SHOWN;
+    let show = move || {
+        let mut text = render(&view.head, size, colours);
+        if !view.omitted.is_empty() {
+            let (start, end) = (view.omitted.start, view.omitted.end);
+            text.push_str(&format!(
+                "\n[{} bytes left out: sandbox/readOutput has them, from {start} to {end}]\n",
+                end - start
+            ));
+            text.push_str(&render(&view.tail, size, colours));
+        }
+        Ok(text)
+    };
+    // A thread costs more than showing a little, and much would hold everybody up.
+    match little {
+        true => show(),
+        false => blocking(show).await,
+    }
+}
+
+fn limits(options: &WaitOptions) -> Result<Wait, WireError> {
+    let duration = |ms: Option<f64>, name: &str| match ms {
+        None => Ok(None),
+        Some(ms) => Duration::try_from_secs_f64(ms / 1000.0).map(Some).map_err(|_| {
+            let reason = format!("{name} must be a number of milliseconds, 0 or more");
+            with_reason(ErrorKind::InvalidParams, reason, "invalid")
+        }),
+    };
+    Ok(Wait {
+        quiet: duration(options.quiet_ms, "quietMs")?,
+        limit: duration(options.limit_ms, "limitMs")?,
+        on_input: if options.return_on_input { OnInput::Return } else { OnInput::Wait },
+    })
+}
+
+fn colours(keep: bool) -> Colours {
+    if keep { Colours::Keep } else { Colours::Strip }
+}
+
+/// Work that takes long enough to hold others up.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, WireError> + Send + 'static,
+) -> Result<T, WireError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+        Err(ErrorKind::InternalError.error("the work on this request was given up"))
+    })
+}

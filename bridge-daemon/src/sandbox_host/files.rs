@@ -1,0 +1,274 @@
+//! Files of the workspace, each operation on a thread that may block.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use bridge_protocol::methods::sandbox::files::{
+    EditFileParams, EditFileResult, FileEntry, FileKind, GlobParams, GlobResult, GrepLine,
+    GrepParams, GrepResult, ListFilesParams, ListFilesResult, MakeDirectoryParams, PathParams,
+    ReadFileParams, ReadFileResult, RemoveParams, StatParams, StatResult, TransferParams,
+    UndoEditParams, WriteFileParams, WriteFileResult,
+};
+use bridge_protocol::methods::{Empty, MethodType};
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox::files::{
+    Case, Content, Depth, Destination, Edited, Editor, Existing, Filter, Grep, Kind, LineRange,
+    Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Workspace, WorkspacePath,
+    WriteOptions, copy, create_directory, glob, grep, list, move_entry, read_any, read_bytes,
+    remove, remove_directory, stat, unified_diff, write,
+};
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use super::error::{self, with_reason};
+use crate::in_process::{self, Answer};
+
+/// Operations at once; further ones wait.
+const AT_ONCE: usize = 8;
+/// What a search returns when the caller does not say.
+const FOUND: usize = 1000;
+/// Lines around a change in a diff.
+const CONTEXT: usize = 3;
+
+/// The files of one workspace.
+pub(super) struct FileService {
+    workspace: Workspace,
+    /// Remembers what files were before edits, for undo, as long as the daemon lives.
+    editor: Editor,
+    turns: Semaphore,
+}
+
+impl FileService {
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace, editor: Editor::default(), turns: Semaphore::new(AT_ONCE) }
+    }
+
+    /// Carries out one operation. What has begun is brought to its end, even if nobody waits for it.
+    pub async fn answer<M: MethodType>(
+        self: &Arc<Self>,
+        params: Option<&RawValue>,
+        act: fn(&Self, M::Params) -> Result<M::Result, WireError>,
+    ) -> Answer
+    where
+        M::Params: Send + 'static,
+        M::Result: Send + 'static,
+    {
+        let params = in_process::read::<M>(params)?;
+        let _turn = self.turns.acquire().await;
+        let service = Arc::clone(self);
+        let work = move || in_process::write::<M>(&act(&service, params)?);
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+            Err(ErrorKind::InternalError.error("the work on this file was given up"))
+        })
+    }
+
+    pub fn read(&self, params: ReadFileParams) -> Result<ReadFileResult, WireError> {
+        let path = self.path(&params.path)?;
+        let limit = params.limit_bytes.unwrap_or(READ_BYTES);
+        if params.raw {
+            let bytes = read_bytes(&path, limit).map_err(error::file)?;
+            return Ok(ReadFileResult::Raw { base64: BASE64_STANDARD.encode(bytes) });
+        }
+        let range = match (params.first_line, params.last_line, params.tail) {
+            (None, None, None) => LineRange::All,
+            (None, None, Some(count)) => LineRange::Last(count),
+            (first, last, None) => LineRange::Between { first: first.unwrap_or(1), last },
+            _ => return Err(invalid("give either tail, or firstLine and lastLine")),
+        };
+        Ok(match read_any(&path, range, limit).map_err(error::file)? {
+            Content::Text(text) => ReadFileResult::Text {
+                text: text.content,
+                first_line: text.first_line,
+                total_lines: text.total_lines,
+                encoding: text.encoding.name().to_owned(),
+            },
+            Content::Media { media_type, bytes } => ReadFileResult::Media {
+                media_type: media_type.to_owned(),
+                base64: BASE64_STANDARD.encode(bytes),
+            },
+            Content::Binary { media_type, size } => {
+                ReadFileResult::Binary { media_type: media_type.to_owned(), size }
+            }
+        })
+    }
+
+    pub fn write(&self, params: WriteFileParams) -> Result<WriteFileResult, WireError> {
+        let path = self.path(&params.path)?;
+        let bytes = match (params.text, params.base64) {
+            (Some(text), None) => text.into_bytes(),
+            (None, Some(base64)) => BASE64_STANDARD
+                .decode(base64)
+                .map_err(|error| invalid(&format!("base64 is malformed: {error}")))?,
+            _ => return Err(invalid("give the content as either text or base64")),
+        };
+        let options =
+            WriteOptions { existing: existing(params.replace), ..WriteOptions::default() };
+        let written = write(&path, &bytes, options).map_err(error::file)?;
+        let owner_kept = written.owner == Owner::Kept;
+        Ok(WriteFileResult { created: written.created, owner_kept })
+    }
+
+    pub fn edit(&self, params: EditFileParams) -> Result<EditFileResult, WireError> {
+        let path = self.path(&params.path)?;
+        let new = &params.new_text;
+        let edited = match (&params.old_text, params.insert_after) {
+            (Some(old), None) => self.editor.replace_once(&path, old, new),
+            (None, Some(line)) => self.editor.insert_after(&path, line, new),
+            (None, None) => self.editor.create(&path, new, WriteOptions::default()),
+            (Some(_), Some(_)) => return Err(invalid("give either oldText or insertAfter")),
+        };
+        Ok(told(&params.path, &edited.map_err(error::file)?))
+    }
+
+    pub fn undo(&self, params: UndoEditParams) -> Result<EditFileResult, WireError> {
+        let path = self.path(&params.path)?;
+        let undo = if params.force { Undo::Anyway } else { Undo::IfUnchanged };
+        Ok(told(&params.path, &self.editor.undo(&path, undo).map_err(error::file)?))
+    }
+
+    pub fn list(&self, params: ListFilesParams) -> Result<ListFilesResult, WireError> {
+        let default = ListOptions::default();
+        let options = ListOptions {
+            depth: if params.nested { Depth::Two } else { Depth::One },
+            hidden: params.hidden,
+            limit: params.limit.unwrap_or(default.limit),
+        };
+        let listing = list(&self.path(&params.path)?, options).map_err(error::file)?;
+        let entries = listing.entries.into_iter().map(|entry| FileEntry {
+            path: shown(&entry.path),
+            kind: kind(entry.kind),
+            target: entry.target.map(kind),
+        });
+        Ok(ListFilesResult {
+            entries: entries.collect(),
+            hidden_left_out: listing.hidden_left_out,
+            truncated: listing.truncated,
+            unreadable: listing.unreadable.iter().map(|path| shown(path)).collect(),
+        })
+    }
+
+    pub fn glob(&self, params: GlobParams) -> Result<GlobResult, WireError> {
+        let filter = Filter { hidden: params.hidden, ignored: params.ignored };
+        let limit = params.limit.unwrap_or(FOUND);
+        let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
+        let found = found.map_err(error::file)?;
+        let paths = found.paths.iter().map(|path| shown(path)).collect();
+        Ok(GlobResult { paths, truncated: found.truncated })
+    }
+
+    pub fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
+        let query = Grep {
+            pattern: params.pattern,
+            literal: params.literal,
+            case: if params.ignore_case { Case::Insensitive } else { Case::Sensitive },
+            files: params.files,
+            context: params.context,
+            filter: Filter { hidden: params.hidden, ignored: params.ignored },
+            limit: params.limit.unwrap_or(FOUND),
+        };
+        let grepped = grep(&self.path(&params.path)?, &query).map_err(error::file)?;
+        let lines = grepped.lines.into_iter().map(|line| GrepLine {
+            path: shown(&line.path),
+            line: line.line,
+            text: line.text,
+            matches: line.matches,
+        });
+        Ok(GrepResult {
+            lines: lines.collect(),
+            truncated: grepped.truncated,
+            unreadable: grepped.unreadable,
+        })
+    }
+
+    pub fn stat(&self, params: StatParams) -> Result<StatResult, WireError> {
+        let links = if params.follow { Links::Follow } else { Links::Keep };
+        let stat = stat(&self.path(&params.path)?, links).map_err(error::file)?;
+        let age = stat.modified.duration_since(SystemTime::UNIX_EPOCH);
+        let modified_ms = match age {
+            Ok(since) => since.as_secs_f64() * 1000.0,
+            Err(before) => before.duration().as_secs_f64() * -1000.0,
+        };
+        Ok(StatResult {
+            kind: kind(stat.kind),
+            size: stat.size,
+            mode: stat.mode,
+            user: stat.user,
+            group: stat.group,
+            modified_ms: modified_ms.round(),
+            link: stat.link.as_deref().map(shown),
+        })
+    }
+
+    pub fn make_directory(&self, params: MakeDirectoryParams) -> Result<Empty, WireError> {
+        let parents = if params.parents { Parents::Create } else { Parents::MustExist };
+        done(create_directory(&self.path(&params.path)?, parents))
+    }
+
+    pub fn remove_directory(&self, params: PathParams) -> Result<Empty, WireError> {
+        done(remove_directory(&self.path(&params.path)?))
+    }
+
+    pub fn remove(&self, params: RemoveParams) -> Result<Empty, WireError> {
+        let removal = if params.recursive { Removal::Recursive } else { Removal::File };
+        done(remove(&self.path(&params.path)?, removal))
+    }
+
+    pub fn move_entry(&self, params: TransferParams) -> Result<Empty, WireError> {
+        let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
+        done(move_entry(&from, &to, destination(&params)))
+    }
+
+    pub fn copy(&self, params: TransferParams) -> Result<Empty, WireError> {
+        let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
+        done(copy(&from, &to, destination(&params)))
+    }
+
+    fn path(&self, path: &str) -> Result<WorkspacePath, WireError> {
+        self.workspace.path(path).map_err(error::file)
+    }
+}
+
+fn told(path: &str, edited: &Edited) -> EditFileResult {
+    let [before, after] =
+        [&edited.before, &edited.after].map(|text| text.as_deref().unwrap_or_default());
+    EditFileResult {
+        line: edited.line,
+        lines_removed: edited.lines_removed,
+        lines_added: edited.lines_added,
+        diff: unified_diff(before, after, (path, path), CONTEXT),
+    }
+}
+
+fn done(outcome: Result<(), sandbox::files::Error>) -> Result<Empty, WireError> {
+    outcome.map(|()| Empty {}).map_err(error::file)
+}
+
+fn destination(params: &TransferParams) -> Destination {
+    Destination { existing: existing(params.replace), ..Destination::default() }
+}
+
+fn existing(replace: bool) -> Existing {
+    if replace { Existing::Replace } else { Existing::Refuse }
+}
+
+fn kind(kind: Kind) -> FileKind {
+    match kind {
+        Kind::File => FileKind::File,
+        Kind::Directory => FileKind::Directory,
+        Kind::Symlink => FileKind::Symlink,
+        Kind::Pipe => FileKind::Pipe,
+        Kind::Socket => FileKind::Socket,
+        Kind::Device => FileKind::Device,
+        Kind::Other => FileKind::Other,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn invalid(reason: &str) -> WireError {
+    with_reason(ErrorKind::InvalidParams, reason.to_owned(), "invalid")
+}

@@ -1,0 +1,155 @@
+//! The host behind `--sandbox DIR`: shells that start in a workspace, and its files.
+//!
+//! Files are confined to the workspace by the kernel. Shells are the user's own: they start there and
+//! may go anywhere that the user may.
+//!
+//! Nobody who stops waiting stops a command. A cancel, a deadline or the end of the caller's
+//! connection drops our work on the request, which is only the wait; the command goes on and can be
+//! awaited again.
+//!
+//! When the daemon ends, its shells end. When it is killed, they live on for a while, and a daemon that
+//! is started for the same session and directory finds them, their running commands and their logs:
+//! see [`state`].
+
+mod commands;
+mod error;
+mod files;
+mod shells;
+pub mod state;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use bridge_protocol::methods::sandbox::commands::{ReadOutput, RunCommand, WaitForCommand};
+use bridge_protocol::methods::sandbox::files as file;
+use bridge_protocol::methods::sandbox::shells as shell;
+use bridge_protocol::methods::{MethodType, RegisterParams, sandbox};
+use bridge_protocol::{Dialect, ErrorKind, SessionId};
+use serde_json::value::RawValue;
+use tracing::info;
+
+use ::sandbox::files::Workspace;
+
+use crate::broker::{Role, SANDBOX};
+use crate::hub::Hub;
+use crate::in_process::{self, Answer, Caller, Respond, read, write};
+use files::FileService;
+use shells::ShellService;
+
+/// See the [module](self). Clones share everything.
+#[derive(Clone)]
+pub struct SandboxHost {
+    shells: Arc<ShellService>,
+    files: Arc<FileService>,
+    directory: String,
+}
+
+impl SandboxHost {
+    /// Opens the workspace, and takes over the shells that a killed daemon of this session has left.
+    /// `runtime` is the private directory of the connection files.
+    pub async fn open(
+        directory: &Path,
+        runtime: &Path,
+        session: &SessionId,
+    ) -> anyhow::Result<Self> {
+        let cannot = || {
+            format!("cannot use {} as sandbox: name a directory that exists", directory.display())
+        };
+        let directory = directory.canonicalize().with_context(cannot)?;
+        let workspace = Workspace::confined(&directory).with_context(cannot)?;
+        let root = state::root(runtime, session, &directory);
+        let shells = ShellService::open(root, directory.clone(), workspace.clone())
+            .await
+            .context("cannot start the shells of the sandbox")?;
+        Ok(Self {
+            shells: Arc::new(shells),
+            files: Arc::new(FileService::new(workspace)),
+            directory: directory.to_string_lossy().into_owned(),
+        })
+    }
+
+    /// Registers, and returns the work of serving.
+    pub fn attach(&self, hub: &Arc<Hub>) -> impl Future<Output = ()> + Send + 'static {
+        let (peer, outbox) = hub.connect(Role::Host, Dialect::JsonRpc);
+        let registration = RegisterParams {
+            runtime_id: Some(SANDBOX.to_owned()),
+            title: SANDBOX.to_owned(),
+            workspace_folders: vec![self.directory.clone()],
+            methods: sandbox::ALL.map(str::to_owned).to_vec(),
+            focused: false,
+        };
+        let registered =
+            hub.with_broker(|broker, now| broker.register_sandbox(peer, registration, now));
+        registered.expect("the registration is well-formed");
+        hub.settle();
+        in_process::serve(Arc::new(self.clone()), Arc::clone(hub), peer, outbox)
+    }
+
+    /// Ends the shells with all their programs, and removes what they left on disk.
+    pub async fn shut_down(self) {
+        self.shells.shut_down().await;
+        info!("the shells have ended");
+    }
+}
+
+impl Respond for SandboxHost {
+    async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
+        let Self { shells, files, .. } = self;
+        match method {
+            shell::CreateShell::NAME => write::<shell::CreateShell>(
+                &shells.create(read::<shell::CreateShell>(params)?).await?,
+            ),
+            shell::ListShells::NAME => write::<shell::ListShells>(&shells.list().await?),
+            RunCommand::NAME => {
+                write::<RunCommand>(&shells.run(read::<RunCommand>(params)?, caller).await?)
+            }
+            WaitForCommand::NAME => write::<WaitForCommand>(
+                &shells.wait(read::<WaitForCommand>(params)?, caller).await?,
+            ),
+            ReadOutput::NAME => {
+                write::<ReadOutput>(&shells.read_output(read::<ReadOutput>(params)?).await?)
+            }
+            shell::SendInput::NAME => {
+                write::<shell::SendInput>(&shells.input(read::<shell::SendInput>(params)?).await?)
+            }
+            shell::SendKeys::NAME => {
+                write::<shell::SendKeys>(&shells.keys(read::<shell::SendKeys>(params)?).await?)
+            }
+            shell::SendSignal::NAME => write::<shell::SendSignal>(
+                &shells.signal(read::<shell::SendSignal>(params)?).await?,
+            ),
+            shell::ResizeShell::NAME => write::<shell::ResizeShell>(
+                &shells.resize(read::<shell::ResizeShell>(params)?).await?,
+            ),
+            shell::CloseShell::NAME => {
+                write::<shell::CloseShell>(&shells.close(read::<shell::CloseShell>(params)?).await?)
+            }
+            shell::AttachCommand::NAME => write::<shell::AttachCommand>(
+                &shells.attach(read::<shell::AttachCommand>(params)?).await?,
+            ),
+            file::ReadFile::NAME => files.answer::<file::ReadFile>(params, FileService::read).await,
+            file::WriteFile::NAME => {
+                files.answer::<file::WriteFile>(params, FileService::write).await
+            }
+            file::EditFile::NAME => files.answer::<file::EditFile>(params, FileService::edit).await,
+            file::UndoEdit::NAME => files.answer::<file::UndoEdit>(params, FileService::undo).await,
+            file::ListFiles::NAME => {
+                files.answer::<file::ListFiles>(params, FileService::list).await
+            }
+            file::Glob::NAME => files.answer::<file::Glob>(params, FileService::glob).await,
+            file::Grep::NAME => files.answer::<file::Grep>(params, FileService::grep).await,
+            file::Stat::NAME => files.answer::<file::Stat>(params, FileService::stat).await,
+            file::MakeDirectory::NAME => {
+                files.answer::<file::MakeDirectory>(params, FileService::make_directory).await
+            }
+            file::RemoveDirectory::NAME => {
+                files.answer::<file::RemoveDirectory>(params, FileService::remove_directory).await
+            }
+            file::Remove::NAME => files.answer::<file::Remove>(params, FileService::remove).await,
+            file::Move::NAME => files.answer::<file::Move>(params, FileService::move_entry).await,
+            file::Copy::NAME => files.answer::<file::Copy>(params, FileService::copy).await,
+            _ => Err(ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}"))),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Shells: found by name, started when needed, typed into, closed.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bridge_protocol::methods::Empty;
+use bridge_protocol::methods::sandbox::shells::{
+    AttachParams, AttachResult, CreateShellParams, ListShellsResult, ResizeParams, SendInputParams,
+    SendKeysParams, SendSignalParams, ShellInfo, ShellName, ShellRef, ShellState, SignalName,
+};
+use bridge_protocol::text::brief;
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox::files::{Kind, Links, Workspace, stat};
+use sandbox::shell::{Access, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size};
+use tokio::sync::RwLock;
+use tokio::task::JoinSet;
+
+use super::error::{self, with_reason};
+use super::state;
+
+/// Shells that there may be at once. Each is a handful of processes.
+const SHELLS: usize = 64;
+
+/// All shells of the sandbox.
+pub(super) struct ShellService {
+    root: PathBuf,
+    directory: PathBuf,
+    workspace: Workspace,
+    /// None once we are shutting down. Held for reading while a shell is looked up or started.
+    shells: RwLock<Option<Shells>>,
+    /// Shells that are being started. They go on when whoever asked leaves: half a shell would be in
+    /// nobody's care.
+    starting: Mutex<JoinSet<()>>,
+    /// Who wants a shell that another is just starting waits here, by its name.
+    turns: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl ShellService {
+    pub async fn open(
+        root: PathBuf,
+        directory: PathBuf,
+        workspace: Workspace,
+    ) -> anyhow::Result<Self> {
+        let shells = Shells::open(state::config(root.clone())?).await?;
+        Ok(Self {
+            root,
+            directory,
+            workspace,
+            shells: RwLock::new(Some(shells)),
+            starting: Mutex::default(),
+            turns: Mutex::default(),
+        })
+    }
+
+    pub async fn shut_down(&self) {
+        let mut starting = std::mem::take(&mut *lock(&self.starting));
+        starting.shutdown().await;
+        if let Some(shells) = self.shells.write().await.take() {
+            if let Err(error) = shells.shut_down().await {
+                tracing::error!(%error, "the shells did not end cleanly");
+            }
+            state::remove(&self.root);
+        }
+    }
+
+    pub async fn create(
+        self: &Arc<Self>,
+        params: CreateShellParams,
+    ) -> Result<ShellInfo, WireError> {
+        let default = Size::default();
+        let id = match params.shell {
+            Some(name) => parse(&name)?,
+            None => SessionId::fresh(),
+        };
+        let spec = SessionSpec {
+            id,
+            cwd: match params.cwd {
+                Some(cwd) => self.directory_at(&cwd)?,
+                None => self.directory.clone(),
+            },
+            environment: params.environment.into_iter().map(into_os_strings).collect(),
+            size: Size {
+                columns: params.columns.unwrap_or(default.columns),
+                rows: params.rows.unwrap_or(default.rows),
+            },
+        };
+        let turn = self.turn(&spec.id);
+        let _turn = turn.lock().await;
+        info(&self.start(spec).await?)
+    }
+
+    pub async fn list(&self) -> Result<ListShellsResult, WireError> {
+        let shells = self.shells.read().await;
+        let sessions = shells.as_ref().map(Shells::list).unwrap_or_default();
+        // One that has just been closed has lost its log.
+        Ok(ListShellsResult { shells: sessions.iter().flat_map(info).collect() })
+    }
+
+    pub async fn input(&self, params: SendInputParams) -> Result<Empty, WireError> {
+        let session = self.session(&params.shell).await?;
+        let end = if params.enter { "\r" } else { "" };
+        session.type_bytes(params.text + end).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    pub async fn keys(&self, params: SendKeysParams) -> Result<Empty, WireError> {
+        let keys: Result<Vec<Key>, _> = params.keys.iter().map(|key| key.parse()).collect();
+        let keys = keys.map_err(error::shell)?;
+        self.session(&params.shell).await?.press(keys).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    pub async fn signal(&self, params: SendSignalParams) -> Result<Empty, WireError> {
+        let signal = match params.signal {
+            SignalName::Int => Signal::Interrupt,
+            SignalName::Term => Signal::Terminate,
+            SignalName::Kill => Signal::Kill,
+            SignalName::Quit => Signal::Quit,
+            SignalName::Hup => Signal::HangUp,
+            SignalName::Cont => Signal::Continue,
+            SignalName::Stop => Signal::Stop,
+            SignalName::Usr1 => Signal::User1,
+            SignalName::Usr2 => Signal::User2,
+        };
+        self.session(&params.shell).await?.signal(signal).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    pub async fn resize(&self, params: ResizeParams) -> Result<Empty, WireError> {
+        let size = Size { columns: params.columns, rows: params.rows };
+        self.session(&params.shell).await?.resize(size).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    pub async fn close(&self, params: ShellRef) -> Result<Empty, WireError> {
+        self.session(&params.shell).await?.close().await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    pub async fn attach(&self, params: AttachParams) -> Result<AttachResult, WireError> {
+        let session = self.session(&params.shell).await?;
+        let access = if params.read_only { Access::ReadOnly } else { Access::Full };
+        let arguments = session.attach_arguments(access).into_iter();
+        let arguments = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(AttachResult { command: session.attach_command(access), arguments })
+    }
+
+    /// A shell by its name.
+    pub async fn session(&self, name: &ShellName) -> Result<Session, WireError> {
+        let id = parse(name)?;
+        self.get(&id).await?.ok_or_else(|| {
+            let reason = format!(
+                "there is no shell {id}: start it with sandbox/createShell, or see sandbox/listShells"
+            );
+            with_reason(ErrorKind::NotFound, reason, "noSuchShell")
+        })
+    }
+
+    /// The same, but a shell that may be created is.
+    pub async fn session_for(
+        self: &Arc<Self>,
+        name: &ShellName,
+        create: bool,
+    ) -> Result<Session, WireError> {
+        if !create && name.0 != ShellName::MAIN {
+            return self.session(name).await;
+        }
+        let id = parse(name)?;
+        if let Some(session) = self.get(&id).await? {
+            return Ok(session);
+        }
+        let turn = self.turn(&id);
+        let _turn = turn.lock().await;
+        match self.get(&id).await? {
+            Some(session) => Ok(session),
+            None => {
+                let spec = SessionSpec { id, ..SessionSpec::in_directory(&self.directory) };
+                self.start(spec).await
+            }
+        }
+    }
+
+    async fn get(&self, id: &SessionId) -> Result<Option<Session>, WireError> {
+        let shells = self.shells.read().await;
+        shells.as_ref().map(|shells| shells.get(id)).ok_or_else(ending)
+    }
+
+    async fn start(self: &Arc<Self>, spec: SessionSpec) -> Result<Session, WireError> {
+        let service = Arc::clone(self);
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let work = async move {
+            let shells = service.shells.read().await;
+            let started = match shells.as_ref() {
+                Some(shells) if shells.list().len() < SHELLS => {
+                    shells.create(spec).await.map_err(error::shell)
+                }
+                Some(_) => {
+                    let reason = format!("there are {SHELLS} shells already: close some first");
+                    Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"))
+                }
+                None => Err(ending()),
+            };
+            let _ = answer.send(started);
+        };
+        {
+            let mut starting = lock(&self.starting);
+            while starting.try_join_next().is_some() {}
+            starting.spawn(work);
+        }
+        answered.await.unwrap_or_else(|_| Err(ending()))
+    }
+
+    fn turn(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = lock(&self.turns);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(id.clone()).or_default())
+    }
+
+    fn directory_at(&self, path: &str) -> Result<PathBuf, WireError> {
+        let path = self.workspace.path(path).map_err(error::file)?;
+        match stat(&path, Links::Follow).map_err(error::file)?.kind {
+            Kind::Directory => Ok(path.absolute()),
+            kind => {
+                let reason = format!("cwd is a {kind}: name a directory of the workspace");
+                Err(with_reason(ErrorKind::InvalidParams, reason, "notDirectory"))
+            }
+        }
+    }
+}
+
+fn info(session: &Session) -> Result<ShellInfo, WireError> {
+    let status = session.status();
+    let (state, command) = match status.phase {
+        Phase::Starting => (ShellState::Starting, None),
+        Phase::Idle => (ShellState::Idle, None),
+        Phase::Running(seq) => (ShellState::Running, Some(seq)),
+        Phase::Closed => (ShellState::Closed, None),
+    };
+    Ok(ShellInfo {
+        shell: ShellName(session.id().to_string()),
+        state,
+        command,
+        cwd: status.cwd.to_string_lossy().into_owned(),
+        pid: status.shell.pid,
+        columns: status.size.columns,
+        rows: status.size.rows,
+        restarts: status.restarts,
+        log_end: session.log().len().map_err(error::shell)?,
+    })
+}
+
+fn parse(name: &ShellName) -> Result<SessionId, WireError> {
+    name.0.parse().map_err(|_| {
+        let reason =
+            format!("{:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -", brief(&name.0));
+        with_reason(ErrorKind::InvalidParams, reason, "invalid")
+    })
+}
+
+fn into_os_strings((name, value): (String, String)) -> (OsString, OsString) {
+    (name.into(), value.into())
+}
+
+fn ending() -> WireError {
+    ErrorKind::ShuttingDown.error("the sandbox is ending")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,78 @@
+//! `sandbox/*`: shells and files of a workspace, for agents. A daemon that was started with
+//! `--sandbox DIR` serves them itself.
+//!
+//! [`commands`] run in [`shells`]; [`files`] are read and changed without one. Times are in milliseconds,
+//! offsets count the bytes of a shell's log from its birth, and bytes that need not be text travel
+//! in base64.
+
+pub mod commands;
+pub mod files;
+pub mod shells;
+
+use super::MethodType;
+
+/// Every method, by name.
+pub const ALL: [&str; 24] = [
+    shells::CreateShell::NAME,
+    shells::ListShells::NAME,
+    commands::RunCommand::NAME,
+    commands::WaitForCommand::NAME,
+    commands::ReadOutput::NAME,
+    shells::SendInput::NAME,
+    shells::SendKeys::NAME,
+    shells::SendSignal::NAME,
+    shells::ResizeShell::NAME,
+    shells::CloseShell::NAME,
+    shells::AttachCommand::NAME,
+    files::ReadFile::NAME,
+    files::WriteFile::NAME,
+    files::EditFile::NAME,
+    files::UndoEdit::NAME,
+    files::ListFiles::NAME,
+    files::Glob::NAME,
+    files::Grep::NAME,
+    files::Stat::NAME,
+    files::MakeDirectory::NAME,
+    files::RemoveDirectory::NAME,
+    files::Remove::NAME,
+    files::Move::NAME,
+    files::Copy::NAME,
+];
+
+/// Declares methods: a type each, with its name, parameters and result.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident = $name:literal: $params:ty => $result:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $method;
+
+        impl MethodType for $method {
+            const NAME: &'static str = $name;
+            type Params = $params;
+            type Result = $result;
+        }
+    )*};
+}
+use methods;
+
+const fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature that serde asks for.
+const fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_have_the_prefix() {
+        for name in ALL {
+            assert!(crate::method::is_sandbox(name), "{name}");
+            assert_eq!(ALL.iter().filter(|other| **other == name).count(), 1, "{name}");
+        }
+    }
+}

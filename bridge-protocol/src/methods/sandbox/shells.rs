@@ -1,0 +1,217 @@
+//! Shells that stay: their lives, and what is typed into them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{MethodType, methods};
+use crate::methods::Empty;
+
+methods! {
+    /// `sandbox/createShell`: starts a shell and answers when it is at its first prompt.
+    CreateShell = "sandbox/createShell": CreateShellParams => ShellInfo;
+    /// `sandbox/listShells`: all shells, by name.
+    ListShells = "sandbox/listShells": Empty => ListShellsResult;
+    /// `sandbox/sendInput`: types a text into the terminal.
+    SendInput = "sandbox/sendInput": SendInputParams => Empty;
+    /// `sandbox/sendKeys`: presses keys.
+    SendKeys = "sandbox/sendKeys": SendKeysParams => Empty;
+    /// `sandbox/signal`: signals the programs in the foreground.
+    SendSignal = "sandbox/signal": SendSignalParams => Empty;
+    /// `sandbox/resize`: changes the size of the terminal.
+    ResizeShell = "sandbox/resize": ResizeParams => Empty;
+    /// `sandbox/closeShell`: ends a shell with all its programs, and removes its log.
+    CloseShell = "sandbox/closeShell": ShellRef => Empty;
+    /// `sandbox/attachCommand`: how a person can watch a shell, or type along.
+    AttachCommand = "sandbox/attachCommand": AttachParams => AttachResult;
+}
+
+/// The name of a shell, `[A-Za-z0-9_-]{1,64}`. Where none is given it is `main`, which is started when it
+/// is first needed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ShellName(pub String);
+
+impl ShellName {
+    /// The shell that needs no name.
+    pub const MAIN: &'static str = "main";
+}
+
+impl Default for ShellName {
+    fn default() -> Self {
+        Self(Self::MAIN.to_owned())
+    }
+}
+
+impl fmt::Display for ShellName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Names a shell.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ShellRef {
+    /// Which shell.
+    #[serde(default)]
+    pub shell: ShellName,
+}
+
+/// What a new shell should be like.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CreateShellParams {
+    /// Its name; drawn when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ShellName>,
+    /// Where it starts; the workspace when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Variables to add to the daemon's own environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// Width of its terminal; 160 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<u16>,
+    /// Height of its terminal; 48 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u16>,
+}
+
+/// A shell at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellInfo {
+    /// Its name.
+    pub shell: ShellName,
+    /// What it is doing.
+    pub state: ShellState,
+    /// The command that runs in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<u64>,
+    /// Its directory at the latest prompt.
+    pub cwd: String,
+    /// Process of the shell itself.
+    pub pid: u32,
+    /// Width of its terminal.
+    pub columns: u16,
+    /// Height of its terminal.
+    pub rows: u16,
+    /// How many shells under this name have ended and been replaced.
+    pub restarts: u32,
+    /// Bytes in its log so far.
+    pub log_end: u64,
+}
+
+/// What a shell is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ShellState {
+    /// On its way to its first prompt.
+    Starting,
+    /// At its prompt.
+    Idle,
+    /// A command is running.
+    Running,
+    /// Over.
+    Closed,
+}
+
+/// All shells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListShellsResult {
+    /// By name.
+    pub shells: Vec<ShellInfo>,
+}
+
+/// What to type.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SendInputParams {
+    /// Into which shell.
+    #[serde(default)]
+    pub shell: ShellName,
+    /// The text, as it is.
+    #[serde(default)]
+    pub text: String,
+    /// Press Enter after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub enter: bool,
+}
+
+/// Which keys to press.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SendKeysParams {
+    /// In which shell.
+    #[serde(default)]
+    pub shell: ShellName,
+    /// `C-c`, `C-d`, `M-x`, `UP`, `ENTER`, `TAB`, `ESC`, `F1` and so on, one after the other.
+    #[serde(default)]
+    pub keys: Vec<String>,
+}
+
+/// Which signal to send.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SendSignalParams {
+    /// To the foreground of which shell.
+    #[serde(default)]
+    pub shell: ShellName,
+    /// Which.
+    pub signal: SignalName,
+}
+
+/// Signals by their usual names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SignalName {
+    /// As Ctrl-C does.
+    Int,
+    /// Asks to end.
+    Term,
+    /// Ends without asking.
+    Kill,
+    /// As Ctrl-\ does.
+    Quit,
+    /// The terminal is gone.
+    Hup,
+    /// Goes on after a stop.
+    Cont,
+    /// Stops.
+    Stop,
+    /// For the program's own use.
+    Usr1,
+    /// For the program's own use.
+    Usr2,
+}
+
+/// The new size of a terminal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResizeParams {
+    /// Of which shell.
+    #[serde(default)]
+    pub shell: ShellName,
+    /// Characters in a line.
+    pub columns: u16,
+    /// Lines on the screen.
+    pub rows: u16,
+}
+
+/// How to attach.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachParams {
+    /// To which shell.
+    #[serde(default)]
+    pub shell: ShellName,
+    /// Watch only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
+}
+
+/// What a person runs to attach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttachResult {
+    /// A line for a shell.
+    pub command: String,
+    /// The same as program and arguments.
+    pub arguments: Vec<String>,
+}

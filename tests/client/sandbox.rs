@@ -1,0 +1,174 @@
+use harness::{Daemon, Program, SandboxDaemon, run_directory};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::{Said, finish, say, start};
+
+fn sandbox(sandbox: &SandboxDaemon, arguments: &[&str]) -> Said {
+    say(&sandbox.daemon, &[&["sandbox"], arguments].concat())
+}
+
+#[track_caller]
+fn check(daemon: &SandboxDaemon, arguments: &[&str], code: i32, lines: &[&str]) {
+    let said = sandbox(daemon, arguments);
+    assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.stderr);
+    assert_eq!(said.lines, lines, "{arguments:?}");
+}
+
+#[test]
+fn run_shows_the_output_and_ends_with_the_exit_code() {
+    let daemon = SandboxDaemon::start();
+    check(&daemon, &["run", "mkdir a; cd a; echo one; echo two >&2; (exit 7)"], 7, &["one", "two"]);
+    let below = daemon.workspace().join("a");
+    check(&daemon, &["run", "pwd"], 0, &[below.to_str().unwrap()]);
+    check(
+        &daemon,
+        &["run", "--shell", "other", "basename $PWD; printf 'no end'"],
+        0,
+        &[daemon.workspace().file_name().unwrap().to_str().unwrap(), "no end"],
+    );
+    let mut program = start(&daemon.daemon, &["sandbox", "run", "-"]);
+    program.write("cat <<'E'\n$HOME \"x\"\nE\n");
+    program.close_stdin();
+    assert_eq!(finish(program).lines, ["$HOME \"x\""]);
+    let said = sandbox(&daemon, &["run", "--json", "exit 3"]);
+    let result: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    assert_eq!(
+        json!([said.code, result["exitCode"], result["ended"]]),
+        json!([3, 3, "shellExited"])
+    );
+}
+
+#[test]
+fn much_output_comes_whole() {
+    let daemon = SandboxDaemon::start();
+    let said = sandbox(&daemon, &["run", "seq 1 300000"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(said.lines.len(), 300_000);
+    assert!(said.lines.iter().zip(1..).all(|(line, n)| *line == n.to_string()), "in order");
+}
+
+#[test]
+fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
+    let daemon = SandboxDaemon::start();
+    let said =
+        sandbox(&daemon, &["run", "--return-on-input", "echo ready; read -s x; echo got $x"]);
+    assert_eq!((said.code, &*said.lines), (Some(124), &["ready".to_owned()][..]));
+    assert!(said.stderr.contains("seems to wait for input"), "{}", said.stderr);
+    assert!(sandbox(&daemon, &["shells"]).lines[0].contains("running 1"));
+    check(&daemon, &["input", "it"], 0, &[]);
+    check(&daemon, &["wait"], 0, &["ready", "got it"]);
+    check(&daemon, &["output"], 0, &["ready", "got it"]);
+    let raw = sandbox(&daemon, &["--json", "output", "--raw"]).lines;
+    let raw: Value = serde_json::from_str(&raw[0]).unwrap();
+    assert_eq!(raw["base64"], "cmVhZHkNCmdvdCBpdA0K", "every byte: {raw}");
+}
+
+#[test]
+fn ctrl_c_reaches_the_command_and_a_second_one_leaves_it() {
+    let daemon = SandboxDaemon::start();
+    let program = start(&daemon.daemon, &["sandbox", "run", "echo ready; sleep 1000"]);
+    program.line_with("ready");
+    program.signal(Signal::SIGINT);
+    assert_eq!(finish(program).code, Some(130), "the code of the interrupted command");
+    let stubborn = "trap 'echo no' INT; echo ready; while true; do read x; done";
+    let program = start(&daemon.daemon, &["sandbox", "run", stubborn]);
+    program.line_with("ready");
+    program.signal(Signal::SIGINT);
+    program.line_with("no");
+    program.signal(Signal::SIGINT);
+    let said = finish(program);
+    assert_eq!(said.code, Some(130));
+    assert!(said.stderr.contains("the command goes on"), "{}", said.stderr);
+    check(&daemon, &["signal", "sigkill"], 0, &[]);
+}
+
+#[test]
+fn shells_are_created_listed_steered_and_closed() {
+    let daemon = SandboxDaemon::start();
+    check(&daemon, &["create", "s1", "--env", "A=b c", "--columns", "90"], 0, &["s1"]);
+    check(&daemon, &["run", "--shell", "s1", "echo $A; stty size"], 0, &["b c", "48 90"]);
+    check(&daemon, &["resize", "--shell", "s1", "70", "20"], 0, &[]);
+    check(&daemon, &["run", "--shell", "s1", "stty size"], 0, &["20 70"]);
+    let shells = sandbox(&daemon, &["shells"]).lines;
+    assert!(shells.len() == 1 && shells[0].starts_with("s1  "), "{shells:?}");
+    let attach = sandbox(&daemon, &["attach", "s1", "--read-only"]).lines;
+    assert!(
+        attach[0].contains("attach-session -r"),
+        "without a terminal it is printed: {attach:?}"
+    );
+    check(&daemon, &["close", "s1"], 0, &[]);
+    let said = sandbox(&daemon, &["close", "s1"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("there is no shell s1"), "{}", said.stderr);
+}
+
+#[test]
+fn files_are_handled_as_typed() {
+    let daemon = SandboxDaemon::start();
+    let mut program = start(&daemon.daemon, &["sandbox", "write", "src/a.py", "-"]);
+    program.write("x = 1\ny = 2\nz = 3\n");
+    assert_eq!(finish(program).code, Some(0));
+    check(&daemon, &["read", "src/a.py", "--lines", "2:"], 0, &["y = 2", "z = 3"]);
+    check(&daemon, &["read", "src/a.py", "--tail", "1"], 0, &["z = 3"]);
+    let edited = sandbox(&daemon, &["edit", "src/a.py", "--old", "y = 2", "--new", "y = 4"]).lines;
+    assert!(edited.contains(&"+y = 4".to_owned()), "{edited:?}");
+    check(&daemon, &["grep", "y =", "--files", "**/*.py"], 0, &["src/a.py:2:y = 4"]);
+    sandbox(&daemon, &["undo", "src/a.py"]);
+    check(&daemon, &["read", "src/a.py", "--lines", "2:2"], 0, &["y = 2"]);
+    check(
+        &daemon,
+        &["edit", "b", "--new", "new"],
+        0,
+        &["--- b", "+++ b", "@@ -0,0 +1 @@", "+new", "\\ No newline at end of file"],
+    );
+    check(&daemon, &["cp", "src", "copy"], 0, &[]);
+    check(&daemon, &["mv", "b", "copy/b"], 0, &[]);
+    check(&daemon, &["mkdir", "empty"], 0, &[]);
+    check(&daemon, &["ls"], 0, &["copy/", "empty/", "src/"]);
+    check(&daemon, &["ls", "--nested", "copy"], 0, &["a.py", "b"]);
+    check(&daemon, &["glob", "**/a.py"], 0, &["copy/a.py", "src/a.py"]);
+    check(&daemon, &["rmdir", "empty"], 0, &[]);
+    check(&daemon, &["rm", "-r", "copy"], 0, &[]);
+    let stat: Value = serde_json::from_str(&sandbox(&daemon, &["stat", "src"]).lines[0]).unwrap();
+    assert_eq!(stat["kind"], "directory");
+    std::fs::write(daemon.workspace().join("blob"), b"\x00\x01\n").unwrap();
+    let program = start(&daemon.daemon, &["sandbox", "read", "blob"]);
+    assert_eq!(finish(program).lines, ["\u{0}\u{1}"]);
+    for (arguments, code, words) in [
+        (&["read", "../secret"][..], 1, "leads out of the workspace"),
+        (&["read", "missing"], 1, "does not exist"),
+        (&["rm", "src"], 1, "is a directory"),
+        (&["read", "src/a.py", "--lines", "x"], 2, "FIRST:LAST"),
+    ] {
+        let said = sandbox(&daemon, arguments);
+        assert_eq!(said.code, Some(code), "{arguments:?}");
+        assert!(said.stderr.contains(words), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn a_person_attaches_to_a_shell() {
+    let daemon = SandboxDaemon::start();
+    sandbox(&daemon, &["run", "echo seen before"]);
+    let attach = sandbox(&daemon, &["attach"]).lines.remove(0);
+    let directory = run_directory();
+    let line = format!("TERM=xterm {attach}");
+    let mut terminal = Program::on_a_terminal(directory.path(), &line);
+    terminal.line_with("seen before");
+    terminal.write("exec 9>by-hand; echo typed >&9\r");
+    harness::wait_until("what was typed to be carried out", || {
+        std::fs::read_to_string(daemon.workspace().join("by-hand"))
+            .is_ok_and(|text| text == "typed\n")
+    });
+    check(&daemon, &["close"], 0, &[]);
+    terminal.wait();
+}
+
+#[test]
+fn without_a_sandbox_the_remedy_is_told() {
+    let daemon = Daemon::start();
+    let said = say(&daemon, &["sandbox", "run", "true"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("--sandbox DIR"), "{}", said.stderr);
+}

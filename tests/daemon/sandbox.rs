@@ -1,0 +1,429 @@
+use base64::prelude::{BASE64_STANDARD, Engine};
+use harness::{
+    Daemon, Program, SandboxDaemon, Socket, binary, command, piece, process_exists, run_directory,
+    wait_until,
+};
+use serde_json::{Value, json};
+
+#[test]
+fn a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let first = client.run("mkdir sub && cd sub && x=kept && echo 'hello  world' && (exit 3)");
+    assert_eq!(
+        json!([first["state"], first["exitCode"], first["output"]["text"], first["ended"]]),
+        json!(["finished", 3, "hello  world", "atPrompt"])
+    );
+    let below = sandbox.workspace().join("sub");
+    assert_eq!(first["cwd"], below.to_str().unwrap(), "shells start in the workspace");
+    let second = client.run("pwd; echo $x; sleep 1000 & true");
+    let text = format!("{}\nkept\n[1] {}", below.display(), second["backgroundPid"]);
+    assert_eq!(second["output"]["text"], text);
+    for fact in ["user", "host", "durationMs"] {
+        assert!(!second[fact].is_null(), "{fact} is missing in {second}");
+    }
+    let shells = client.call("sandbox/listShells", json!({}));
+    assert_eq!(
+        json!([shells["shells"][0]["shell"], shells["shells"][0]["state"], shells["shells"][1]]),
+        json!(["main", "idle", null])
+    );
+    client.call("sandbox/closeShell", json!({}));
+    assert_eq!(client.call("sandbox/listShells", json!({})), json!({"shells": []}));
+}
+
+#[test]
+fn a_shell_is_created_as_asked_and_others_must_exist() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    client.call("sandbox/makeDirectory", json!({"path": "deep/er"}));
+    let params =
+        json!({"shell": "s1", "cwd": "deep", "environment": {"COLOUR": "blue"}, "columns": 99});
+    let shell = client.call("sandbox/createShell", params.clone());
+    assert_eq!(json!([shell["shell"], shell["columns"], shell["rows"]]), json!(["s1", 99, 48]));
+    let ran = client.call(
+        "sandbox/runCommand",
+        json!({"shell": "s1", "command": "echo $COLOUR $(basename $PWD) $(stty size)"}),
+    );
+    assert_eq!(ran["output"]["text"], "blue deep 48 99");
+    let drawn = client.call("sandbox/createShell", json!({}));
+    assert_ne!(drawn["shell"], "s1");
+    for (method, params, kind, reason) in [
+        ("createShell", params, "Conflict", "exists"),
+        ("createShell", json!({"cwd": "../.."}), "OutsideWorkspace", "escapes"),
+        ("createShell", json!({"cwd": "missing"}), "NotFound", "noSuchPath"),
+        ("createShell", json!({"shell": "a b"}), "InvalidParams", "invalid"),
+        ("runCommand", json!({"shell": "s2", "command": "true"}), "NotFound", "noSuchShell"),
+        ("runCommand", json!({"command": "a\u{0}b"}), "InvalidParams", "invalid"),
+        ("runCommand", json!({"command": "true", "limitMs": -1}), "InvalidParams", "invalid"),
+        ("sendKeys", json!({"shell": "s1", "keys": ["C-cc"]}), "InvalidParams", "invalid"),
+        ("wait", json!({"shell": drawn["shell"]}), "NotFound", "noSuchCommand"),
+    ] {
+        let error = client.refused(&format!("sandbox/{method}"), params);
+        assert_eq!(json!([error["data"]["kind"], error["data"]["reason"]]), json!([kind, reason]));
+    }
+    let error = client.refused("sandbox/runCommand", json!({}));
+    assert_eq!(error["message"], "Missing command parameter");
+    assert!(client.refused("sandbox/signal", json!({"signal": "NO"}))["message"].is_string());
+}
+
+#[test]
+fn output_is_streamed_in_order_and_all_of_it_comes_before_the_answer() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let id = client.run_until("main", "echo one; read -s x; seq 1 5000; echo $x", "one\r\n");
+    let mut other = sandbox.client();
+    other.call("sandbox/sendInput", json!({"text": "typed", "enter": true}));
+    let mut printed = b"one\r\n".to_vec();
+    let mut next = None;
+    let answer = loop {
+        let message = client.receive();
+        if message["id"] == id {
+            break message["result"].clone();
+        }
+        let offset = message["params"]["value"]["offset"].as_u64().unwrap();
+        assert!(next.is_none_or(|next| next == offset), "a gap before {offset}");
+        let bytes = piece(&message);
+        next = Some(offset + bytes.len() as u64);
+        printed.extend(bytes);
+    };
+    let lines: Vec<_> = (1..=5000).map(|n| n.to_string()).collect();
+    let expected = format!("one\r\n{}\r\ntyped\r\n", lines.join("\r\n"));
+    assert_eq!(String::from_utf8(printed).unwrap(), expected);
+    assert_eq!(json!([answer["exitCode"], answer["output"]["end"]]), json!([0, next]));
+}
+
+#[test]
+fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let ask = "echo ready; read -s x; echo \"got $x\"";
+    let id = client.run_until("main", ask, "ready");
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
+    client.send(&cancel);
+    assert_eq!(client.answer_to(id)["error"]["code"], -32800);
+
+    let busy = client.refused("sandbox/runCommand", json!({"command": "true"}));
+    assert_eq!(busy["data"]["reason"], "busy");
+    let running = client.call("sandbox/wait", json!({"limitMs": 0}));
+    assert_eq!(json!([running["why"], running["exitCode"]]), json!(["limit", null]));
+    let asking = client.call("sandbox/wait", json!({"returnOnInput": true}));
+    assert_eq!(
+        json!([asking["state"], asking["why"], asking["input"]]),
+        json!(["waitingForInput", "input", "hidden"])
+    );
+
+    client.call("sandbox/sendInput", json!({"text": "a", "enter": true}));
+    let ended = client.call("sandbox/wait", json!({"command": running["command"]}));
+    assert_eq!(
+        json!([ended["state"], ended["output"]["text"]]),
+        json!(["finished", "ready\ngot a"])
+    );
+
+    let mut leaver = sandbox.client();
+    leaver.run_until("main", ask, "ready");
+    drop(leaver);
+    client.call("sandbox/sendInput", json!({"text": "b", "enter": true}));
+    let ended = client.call("sandbox/wait", json!({}));
+    assert_eq!(ended["output"]["text"], "ready\ngot b");
+    let quiet = json!({"command": "echo once; read x", "quietMs": 1});
+    assert_eq!(client.call("sandbox/runCommand", quiet)["why"], "quiet");
+}
+
+#[test]
+fn keys_and_signals_reach_the_program() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let mut other = sandbox.client();
+    for (method, params, code) in [
+        ("sandbox/sendKeys", json!({"keys": ["C-c"]}), 130),
+        ("sandbox/signal", json!({"signal": "TERM"}), 143),
+    ] {
+        let id = client.run_until("main", "echo ready; sleep 1000", "ready");
+        other.call(method, params);
+        assert_eq!(client.answer_to(id)["result"]["exitCode"], code, "{method}");
+    }
+    other.call("sandbox/resize", json!({"columns": 100, "rows": 30}));
+    assert_eq!(client.run("stty size")["output"]["text"], "30 100");
+    let attach = other.call("sandbox/attachCommand", json!({"readOnly": true}));
+    assert!(attach["command"].as_str().unwrap().contains("attach-session -r -t"), "{attach}");
+}
+
+#[test]
+fn of_much_output_both_ends_are_shown_and_all_can_be_read() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let ran = client.run("seq 1 200000");
+    let text = ran["output"]["text"].as_str().unwrap();
+    assert!(text.starts_with("1\n2\n") && text.ends_with("\n199999\n200000"), "{text}");
+    assert!(text.len() < 32_000 && text.contains(" bytes left out: "), "{} bytes", text.len());
+    let (start, end) =
+        (ran["output"]["start"].as_u64().unwrap(), ran["output"]["end"].as_u64().unwrap());
+    let mut read = Vec::new();
+    while start + (read.len() as u64) < end {
+        let from = start + read.len() as u64;
+        let bytes = (end - from).min(300_000);
+        let params = json!({"from": from, "bytes": bytes, "raw": true});
+        let part = client.call("sandbox/readOutput", params);
+        assert_eq!(json!([part["start"], part["end"]]), json!([from, from + bytes]));
+        read.extend(BASE64_STANDARD.decode(part["base64"].as_str().unwrap()).unwrap());
+    }
+    let expected: String = (1..=200_000).map(|n| format!("{n}\r\n")).collect();
+    assert!(read == expected.as_bytes(), "the log is not what was printed");
+    let omitted = &ran["output"]["omitted"];
+    let params = json!({"from": omitted["end"], "bytes": 4 << 20});
+    let tail = client.call("sandbox/readOutput", params);
+    assert!(tail["text"].as_str().unwrap().contains("199999\n200000"), "rendered: {tail}");
+}
+
+#[test]
+fn files_are_read_written_edited_found_and_moved() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let mut call = |method: &str, params: Value| client.call(&format!("sandbox/{method}"), params);
+    let written = call("writeFile", json!({"path": "src/a.py", "text": "x = 1\ny = 2\n"}));
+    assert_eq!(written["created"], true);
+    let edited =
+        call("editFile", json!({"path": "src/a.py", "oldText": "x = 1", "newText": "x = 3"}));
+    assert!(edited["diff"].as_str().unwrap().contains("-x = 1\n+x = 3\n"), "{edited}");
+    call("editFile", json!({"path": "src/a.py", "insertAfter": 2, "newText": "z = 0"}));
+    let read = call("readFile", json!({"path": "src/a.py", "firstLine": 1, "lastLine": 1}));
+    assert_eq!(
+        json!([read["kind"], read["text"], read["totalLines"]]),
+        json!(["text", "x = 3\n", 3])
+    );
+    assert_eq!(call("readFile", json!({"path": "src/a.py", "tail": 1}))["text"], "z = 0\n");
+    call("undoEdit", json!({"path": "src/a.py"}));
+    call("editFile", json!({"path": "src/b.py", "newText": "import os\n"}));
+    call("writeFile", json!({"path": "blob", "base64": "AAEC/w=="}));
+    assert_eq!(call("readFile", json!({"path": "blob"}))["kind"], "binary");
+    assert_eq!(call("readFile", json!({"path": "blob", "raw": true}))["base64"], "AAEC/w==");
+    let listed = call("listFiles", json!({"nested": true}));
+    let paths: Vec<_> = listed["entries"].as_array().unwrap().iter().map(|e| &e["path"]).collect();
+    assert_eq!(paths, ["blob", "src", "src/a.py", "src/b.py"]);
+    assert_eq!(
+        call("glob", json!({"pattern": "**/*.py"}))["paths"],
+        json!(["src/a.py", "src/b.py"])
+    );
+    let found = call("grep", json!({"pattern": "^X =", "ignoreCase": true}));
+    let line = json!({"path": "src/a.py", "line": 1, "text": "x = 3", "matches": true});
+    assert_eq!(found["lines"], json!([line]));
+    assert_eq!(call("stat", json!({"path": "blob"}))["size"], 4);
+    call("copy", json!({"from": "src", "to": "copied/src"}));
+    call("move", json!({"from": "blob", "to": "copied/blob"}));
+    call("remove", json!({"path": "copied", "recursive": true}));
+    call("makeDirectory", json!({"path": "empty"}));
+    call("removeDirectory", json!({"path": "empty"}));
+    let left = call("listFiles", json!({}));
+    assert_eq!(left["entries"], json!([{"path": "src", "kind": "directory"}]));
+}
+
+#[test]
+fn files_outside_the_workspace_are_out_of_reach() {
+    let sandbox = SandboxDaemon::start();
+    let outside = run_directory();
+    std::fs::write(outside.path().join("secret"), "s3cret").unwrap();
+    let secret = outside.path().join("secret");
+    std::os::unix::fs::symlink(&secret, sandbox.workspace().join("link")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), sandbox.workspace().join("way")).unwrap();
+    let mut client = sandbox.client();
+    client.call("sandbox/writeFile", json!({"path": "mine", "text": "x"}));
+    for path in ["../x", "/etc/passwd", "link", "way/secret", "way/new", "a/../../x"] {
+        for (method, params) in [
+            ("readFile", json!({"path": path})),
+            ("writeFile", json!({"path": path, "text": "broken"})),
+            ("editFile", json!({"path": path, "oldText": "s3cret", "newText": "broken"})),
+            ("stat", json!({"path": path})),
+            ("copy", json!({"from": path, "to": "stolen"})),
+            ("copy", json!({"from": "mine", "to": path, "replace": true})),
+            ("grep", json!({"path": path, "pattern": "s3cret"})),
+        ] {
+            let error = client.refused(&format!("sandbox/{method}"), params);
+            // A name on the way that does not exist is told as such; nothing is told of the rest.
+            let told = json!([error["code"], error["data"]["kind"]]);
+            let missing = told == json!([-32062, "NotFound"]) && path.starts_with("a/");
+            assert!(
+                missing || told == json!([-32064, "OutsideWorkspace"]),
+                "{method} {path}: {error}"
+            );
+        }
+    }
+    for (method, params) in [
+        ("remove", json!({"path": "way/secret"})),
+        ("move", json!({"from": "way/secret", "to": "stolen"})),
+        ("move", json!({"from": "mine", "to": "way/planted"})),
+        ("makeDirectory", json!({"path": "way/planted"})),
+        ("listFiles", json!({"path": "way"})),
+        ("glob", json!({"path": "way", "pattern": "*"})),
+    ] {
+        let error = client.refused(&format!("sandbox/{method}"), params);
+        assert_eq!(error["data"]["kind"], "OutsideWorkspace", "{method}: {error}");
+    }
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "s3cret");
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn without_the_flag_there_is_no_sandbox() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client();
+    for method in ["sandbox/runCommand", "sandbox/readFile", "sandbox/nonsense"] {
+        let error = client.refused(method, json!({"command": "true"}));
+        assert_eq!(error["data"]["kind"], "MethodNotFound");
+        assert!(error["message"].as_str().unwrap().contains("--sandbox DIR"), "{error}");
+    }
+    let mut program =
+        Program::start(
+            command(binary("bridge-daemon"))
+                .env("XDG_RUNTIME_DIR", daemon.runtime_directory())
+                .args(["serve", "--sandbox", "/nonexistent"]),
+        );
+    assert_eq!(program.wait().code(), Some(125));
+    assert!(program.stderr().contains("name a directory that exists"), "{}", program.stderr());
+}
+
+#[test]
+fn a_killed_daemons_shells_commands_and_logs_are_found_again() {
+    let mut sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    client.run("cd /; kept=yes; echo before");
+    client.run_until("main", "echo ready; read -s x; echo \"$kept $x\"", "ready");
+    let before = client.call("sandbox/listShells", json!({}));
+    sandbox.kill_and_start_again();
+
+    let mut client = sandbox.client();
+    let after = client.call("sandbox/listShells", json!({}));
+    let facts = |shells: &Value| {
+        let shell = &shells["shells"][0];
+        json!([shell["shell"], shell["state"], shell["command"], shell["pid"]])
+    };
+    assert_eq!(facts(&after), facts(&before));
+    assert_eq!(facts(&after)[1], "running");
+    client.call("sandbox/sendInput", json!({"text": "found", "enter": true}));
+    let ended = client.call("sandbox/wait", json!({}));
+    assert_eq!(
+        json!([ended["exitCode"], ended["output"]["text"], ended["cwd"]]),
+        json!([0, "ready\nyes found", "/"])
+    );
+    let log = client.call("sandbox/readOutput", json!({"from": 0}));
+    assert!(log["text"].as_str().unwrap().contains("before"), "{log}");
+}
+
+#[test]
+fn a_clean_end_leaves_no_process_and_no_file() {
+    let mut sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let background =
+        client.run("nohup sleep 1000 > /dev/null 2>&1 & (trap '' HUP TERM; sleep 1000) &");
+    let id = client.run_until("other", "echo $$ ready; sleep 1000", "ready");
+    let mut pids: Vec<u32> = sandbox.client().call("sandbox/listShells", json!({}))["shells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|shell| shell["pid"].as_u64().unwrap() as u32)
+        .collect();
+    pids.push(background["backgroundPid"].as_u64().unwrap() as u32);
+    assert_eq!(pids.len(), 3);
+    let directories = sandbox.leftovers();
+    let tmux = directories.iter().find(|path| path.join("tmux").exists()).unwrap();
+    sandbox.end();
+    assert_eq!(client.answer_to(id)["error"]["data"]["kind"], "ShuttingDown");
+    assert_eq!(sandbox.leftovers(), Vec::<std::path::PathBuf>::new());
+    let all = || processes_that_mention(tmux.to_str().unwrap());
+    assert_eq!(all(), Vec::<u32>::new(), "tmux, keeper or recorder");
+    for pid in pids {
+        wait_until(&format!("the end of process {pid}"), || !process_exists(pid));
+    }
+}
+
+/// Processes with this text among their arguments.
+fn processes_that_mention(text: &str) -> Vec<u32> {
+    let mentions = |pid: &u32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        process_exists(*pid) && String::from_utf8_lossy(&arguments).contains(text)
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(mentions).collect()
+}
+
+#[test]
+fn a_run_ends_its_shells() {
+    let (runtime, workspace) = (run_directory(), run_directory());
+    let mut daemon = command(binary("bridge-daemon"));
+    daemon.env("XDG_RUNTIME_DIR", runtime.path()).env("HOME", runtime.path());
+    daemon.args(["run", "--sandbox"]).arg(workspace.path()).arg("--").arg(binary("bridge-client"));
+    daemon.args(["call", "sandbox/runCommand", "command=sleep 1000 & echo here"]);
+    let mut program = Program::start(daemon);
+    let result: Value = serde_json::from_str(&program.line()).unwrap();
+    assert!(program.wait().success(), "{}", program.stderr());
+    let pid = result["backgroundPid"].as_u64().unwrap() as u32;
+    wait_until("the end of the background process", || !process_exists(pid));
+    assert_eq!(std::fs::read_dir(runtime.path().join("run-bridge")).unwrap().count(), 0);
+}
+
+#[test]
+fn two_clients_work_in_two_shells_at_once() {
+    let sandbox = SandboxDaemon::start();
+    let (mut a, mut b) = (sandbox.client(), sandbox.client());
+    let first = a.run_until("a", "v=a; echo ready; read -s x; echo $v$x", "ready");
+    let second = b.run_until("b", "v=b; echo ready; read -s x; echo $v$x", "ready");
+    let mut typist = sandbox.client();
+    typist.call("sandbox/sendInput", json!({"shell": "b", "text": "2", "enter": true}));
+    assert_eq!(b.answer_to(second)["result"]["output"]["text"], "ready\nb2");
+    typist.call("sandbox/sendInput", json!({"shell": "a", "text": "1", "enter": true}));
+    assert_eq!(a.answer_to(first)["result"]["output"]["text"], "ready\na1");
+}
+
+#[test]
+fn many_clients_want_the_same_new_shell_and_get_one() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let ids: Vec<u64> = (0..5)
+        .map(|_| client.ask("sandbox/runCommand", json!({"command": "true", "limitMs": 60000})))
+        .collect();
+    let mut outcomes: Vec<Value> = ids.iter().map(|_| client.receive()).collect();
+    outcomes.sort_by_key(|answer| answer["error"].is_object());
+    assert_eq!(outcomes[0]["result"]["exitCode"], 0);
+    for answer in &outcomes[1..] {
+        let busy = answer["error"]["data"]["reason"] == "busy";
+        assert!(busy || answer["result"]["exitCode"] == 0, "{answer}");
+    }
+    let shells = client.call("sandbox/listShells", json!({}));
+    assert_eq!(shells["shells"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_window_cannot_take_the_sandbox_over() {
+    let sandbox = SandboxDaemon::start();
+    let port = sandbox.daemon.port();
+    let mut window = Socket::connect(port, sandbox.daemon.text("hostToken"));
+    for params in [
+        json!({"runtimeId": "w", "methods": ["vscode/chat", "sandbox/runCommand"]}),
+        json!({"runtimeId": "w", "methods": ["sandbox/other"]}),
+        json!({"runtimeId": "sandbox", "methods": ["vscode/chat"]}),
+    ] {
+        let error = window.refused("runtime/register", params);
+        assert_eq!(error["data"]["kind"], "InvalidParams");
+    }
+    window.register("w");
+    let grab = json!({"methods": ["vscode/chat", "sandbox/runCommand"], "focused": true});
+    window.refused("runtime/update", grab);
+    window.call("runtime/update", json!({"focused": true}));
+    let mut client = sandbox.client();
+    assert_eq!(client.run("echo mine")["output"]["text"], "mine");
+    let named = json!({"command": "true", "runtimeId": "w"});
+    assert_eq!(client.refused("sandbox/runCommand", named)["data"]["kind"], "MethodNotFound");
+}
+
+#[test]
+fn calls_for_a_window_wait_for_one_beside_the_sandbox() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let id = client.ask("vscode/chat", json!({"message": "hi"}));
+    // The daemon has taken the request when it answers the next one.
+    client.run("true");
+    let mut window = sandbox.daemon.host("w");
+    let request = window.request();
+    window.answer(&request, json!({"response": "here"}));
+    assert_eq!(client.answer_to(id)["result"]["response"], "here");
+}

@@ -1,0 +1,127 @@
+//! A real daemon with a sandbox, whose shells end with the test.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::daemon::{Daemon, run_directory};
+use crate::socket::Socket;
+
+/// The session that a restarted daemon has again.
+const SESSION: &str = "sandboxed";
+
+/// `bridge-daemon serve --sandbox`, ready. Its directories outlive it, so that it can be started again.
+pub struct SandboxDaemon {
+    pub daemon: Daemon,
+    runtime: TempDir,
+    workspace: TempDir,
+}
+
+impl SandboxDaemon {
+    pub fn start() -> Self {
+        let (runtime, workspace) = (run_directory(), run_directory());
+        let daemon = launch(runtime.path(), workspace.path());
+        Self { daemon, runtime, workspace }
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.workspace.path().canonicalize().unwrap()
+    }
+
+    pub fn client(&self) -> Socket {
+        self.daemon.client()
+    }
+
+    /// SIGKILL, and a new daemon for the same session and directory.
+    pub fn kill_and_start_again(&mut self) {
+        self.daemon.program.signal(Signal::SIGKILL);
+        self.daemon.program.wait();
+        self.daemon = launch(self.runtime.path(), self.workspace.path());
+    }
+
+    /// SIGTERM, and everything that it entails.
+    pub fn end(&mut self) {
+        self.daemon.program.signal(Signal::SIGTERM);
+        self.daemon.program.wait();
+    }
+
+    /// What daemons have left in the directory of connection files.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.runtime.path().join("run-bridge")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+impl Drop for SandboxDaemon {
+    fn drop(&mut self) {
+        if self.daemon.program.is_running() {
+            self.end();
+        }
+        // A daemon that was killed, or failed to end its shells, must not leave them for an hour.
+        for directory in self.leftovers() {
+            let mut tmux = Command::new("tmux");
+            tmux.arg("-S").arg(directory.join("tmux")).arg("kill-server");
+            let _ = tmux.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
+fn launch(runtime: &Path, workspace: &Path) -> Daemon {
+    Daemon::start_by(|command| {
+        command.env("XDG_RUNTIME_DIR", runtime).env("HOME", runtime);
+        command.args(["--session", SESSION, "--sandbox"]).arg(workspace);
+    })
+}
+
+impl Socket {
+    /// Runs a command and waits for its end.
+    #[track_caller]
+    pub fn run(&mut self, command: &str) -> Value {
+        self.call("sandbox/runCommand", json!({"command": command}))
+    }
+
+    /// Starts a command whose output is streamed, and returns when it has printed a text.
+    #[track_caller]
+    pub fn run_until(&mut self, shell: &str, command: &str, text: &str) -> u64 {
+        let params = json!({"shell": shell, "create": true, "command": command, "stream": true});
+        let id = self.ask("sandbox/runCommand", params);
+        let mut printed = Vec::new();
+        while !String::from_utf8_lossy(&printed).contains(text) {
+            let message = self.receive();
+            assert_eq!(message["params"]["id"], id, "instead of {text:?}: {message}");
+            printed.extend(piece(&message));
+        }
+        id
+    }
+
+    /// The answer to a request, past its progress.
+    #[track_caller]
+    pub fn answer_to(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.receive();
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    /// The error of a request that must fail.
+    #[track_caller]
+    pub fn refused(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        let answer = self.answer_to(id);
+        assert!(answer["error"].is_object(), "{method} did not fail: {answer}");
+        answer["error"].clone()
+    }
+}
+
+/// The bytes in a piece of progress.
+pub fn piece(message: &Value) -> Vec<u8> {
+    use base64::prelude::{BASE64_STANDARD, Engine};
+    let base64 = message["params"]["value"]["base64"].as_str();
+    BASE64_STANDARD.decode(base64.unwrap_or_else(|| panic!("no progress: {message}"))).unwrap()
+}
