@@ -154,7 +154,12 @@ impl Job {
 
     /// Follows the output of this command from its first byte, and no further than its last.
     pub fn follow(&self) -> Result<Output> {
-        let subscription = self.session.log().subscribe(self.output()?.start)?;
+        self.follow_from(self.output()?.start)
+    }
+
+    /// The same from this offset of the session's log on.
+    pub fn follow_from(&self, offset: u64) -> Result<Output> {
+        let subscription = self.session.log().subscribe(offset)?;
         Ok(Output { job: self.clone(), subscription })
     }
 
