@@ -1,7 +1,9 @@
 //! The command line of the `sandbox` program.
 
 use std::{
-    env, io,
+    env,
+    ffi::OsString,
+    io,
     io::Write as _,
     path::PathBuf,
     process::{self, ExitCode},
@@ -11,10 +13,10 @@ use std::{
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use sandbox::{
-    isolation::{self, Features},
+    isolation::{self, Features, Level, Policy},
     shell::{
         Access, Colours, Config, Job, Key, Progress, Session, SessionId, SessionSpec, Shells, Wait,
-        keep, record, render,
+        enter, keep, record, render,
     },
 };
 
@@ -40,6 +42,10 @@ enum Command {
         /// How long sessions live on without anybody using them, in seconds.
         #[arg(long, default_value_t = 3600)]
         lease: u64,
+        /// Refuse to start anything that is confined by less than this: none or landlock. New
+        /// sessions can then write only below the current directory and that for temporary files.
+        #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
+        require: Level,
         #[command(subcommand)]
         verb: Verb,
     },
@@ -59,6 +65,15 @@ enum Command {
     Sweep {
         /// The state directory.
         root: PathBuf,
+    },
+    /// Takes on a session's policy and becomes its shell; started by tmux.
+    #[command(hide = true)]
+    Enter {
+        /// The session's directory.
+        directory: PathBuf,
+        /// The shell and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
     },
     /// Watches over sessions without an owner; started by tmux.
     #[command(hide = true)]
@@ -146,6 +161,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             record(&directory, quota, io::stdin().lock()).context("recording")?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Enter { directory, command } => {
+            match enter(&directory, command).context("confining the shell")? {}
+        }
         Command::Doctor => doctor(),
         Command::Serve(arguments) => serve(arguments),
         Command::Keep { root } => {
@@ -156,9 +174,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             block_on(Shells::sweep(config(root)?))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Shell { root, lease, verb } => {
+        Command::Shell { root, lease, require, verb } => {
             let lease = Duration::from_secs(lease);
-            block_on(shell(Config { lease, ..config(root)? }, verb))
+            let cwd = env::current_dir().context("finding the current directory")?;
+            let policy = Policy::for_workspace(require, &cwd, &env::temp_dir());
+            block_on(shell(Config { lease, require, policy, ..config(root)? }, verb))
         }
     }
 }
@@ -289,8 +309,13 @@ fn doctor() -> anyhow::Result<ExitCode> {
 }
 
 fn describe(features: Features) -> String {
-    let Features { files, tcp, signals } = features;
-    let parts = [(files, "files"), (tcp, "TCP ports"), (signals, "signals")];
+    let Features { files, tcp, signals, unix_sockets } = features;
+    let parts = [
+        (files, "files"),
+        (tcp, "TCP ports"),
+        (unix_sockets, "Unix sockets"),
+        (signals, "signals"),
+    ];
     let enforced = parts.iter().filter_map(|(enforced, name)| enforced.then_some(*name));
     match enforced.collect::<Vec<_>>().as_slice() {
         [] => "restricts nothing".into(),

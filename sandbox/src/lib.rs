@@ -2,15 +2,17 @@
 //!
 //! - [`shell`]: real interactive shells on a private tmux server, with exact results and lossless
 //!   output.
-//! - [`action`]: what an agent can do with both, as values.
+//! - [`kernel`]: a persistent IPython, with its output as data.
 //! - [`files`]: the files of a workspace, confined by the kernel.
-//! - [`openhands`]: the actions over HTTP, for clients of that project.
 //! - [`isolation`]: what a command may touch, and how much it may use.
+//! - [`action`]: what an agent can do with all of these, as values.
+//! - [`openhands`]: the actions over HTTP, for clients of that project.
 
 pub mod action;
 pub mod error;
 pub mod files;
 pub mod isolation;
+pub mod kernel;
 pub mod openhands;
 pub mod shell;
 

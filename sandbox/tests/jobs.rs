@@ -195,9 +195,9 @@ fn a_persons_program_in_the_foreground_is_respected() {
         until_printed(&session, from, "by hand\r\n").await;
         let error = session.run("echo x").await.unwrap_err();
         assert!(matches!(error, sandbox::Error::OccupiedByHand(_)), "{error}");
-        press(&session, &["C-d"]).await;
         // Half a line that somebody has typed is cleared away, not run.
         let from = session.log().len().unwrap();
+        press(&session, &["C-d"]).await;
         until_printed(&session, from, "\x1b[?2004h").await;
         session.type_bytes("echo half a li").await.unwrap();
         until_printed(&session, from, "half a li").await;

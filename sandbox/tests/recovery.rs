@@ -51,6 +51,11 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
     .await;
 }
 
+/// A number that means nothing to anybody else on this machine.
+fn unique() -> u32 {
+    rand::random_range(1_000_000..10_000_000)
+}
+
 fn log_length(home: &Home) -> u64 {
     fs::metadata(home.root().join("sessions/a/log")).map_or(0, |log| log.len())
 }
@@ -178,22 +183,24 @@ fn nothing_is_left_of_a_closed_session() {
         let shells = home.open().await;
         let session = home.session(&shells, "a").await;
         let keep = home.session(&shells, "keep").await;
-        let stubborn = "nohup sleep 1001 >/dev/null 2>&1 & disown
-            setsid sleep 1002 >/dev/null 2>&1 &
+        // A duration that no other program has, so that these can be recognised.
+        let long = unique();
+        let stubborn = format!(
+            "nohup sleep {long}1 >/dev/null 2>&1 & disown
+            setsid sleep {long}2 >/dev/null 2>&1 &
             (trap '' HUP TERM INT; while :; do sleep 1; done) &
-            setsid bash -c 'trap \"\" HUP; sleep 1003 & wait' &
-            echo all up";
+            setsid bash -c 'trap \"\" HUP; sleep {long}3 & wait' &
+            echo all up"
+        );
         finish(&session, stubborn).await;
-        let running = session.run("sleep 1004").await.unwrap();
+        let running = session.run(format!("sleep {long}4")).await.unwrap();
         running.started().await.unwrap();
         let shell = session.status().shell;
         within("closing", session.close()).await.unwrap();
         assert_eq!(ended(&running).await.ended, Ended::SessionClosed);
         assert!(!shell.is_alive());
-        for seconds in 1001..1005 {
-            assert_eq!(processes_with(&format!("sleep {seconds}")), [""; 0]);
-        }
-        assert_eq!(processes_with("sessions/a"), [""; 0]);
+        assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
+        assert_eq!(processes_with(home.root().join("sessions/a").to_str().unwrap()), [""; 0]);
         assert!(!home.root().join("sessions/a").exists());
         assert_eq!(run(&keep, "echo kept").await, (0, "kept\n".into()));
         let server = shells.server();
@@ -277,13 +284,14 @@ fn a_killed_server_ends_the_sessions_and_can_be_started_again() {
         let home = Home::new();
         let shells = home.open().await;
         let session = home.session(&shells, "a").await;
-        let job = session.run("echo on; sleep 1005").await.unwrap();
+        let long = unique();
+        let job = session.run(format!("echo on; sleep {long}")).await.unwrap();
         until_printed(&session, 0, "on\r\n").await;
         Command::new("kill").args(["-9", &shells.server().pid.to_string()]).status().unwrap();
         assert_eq!(ended(&job).await.ended, Ended::ServerGone);
         until("the end of the session", || session.status().phase == Phase::Closed).await;
         assert!(matches!(shells.create(home.spec("b")).await, Err(Error::ServerGone)));
-        assert_eq!(processes_with("sleep 1005"), [""; 0]);
+        assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
         drop((session, shells));
         let shells = home.open().await;
         assert!(shells.list().is_empty());

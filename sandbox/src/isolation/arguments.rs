@@ -9,6 +9,8 @@ const LEVEL: &str = "--level";
 const WRITABLE: &str = "--writable";
 const TCP_CONNECT: &str = "--tcp-connect";
 const TCP_LISTEN: &str = "--tcp-listen";
+const UNIX_SOCKETS: &str = "--unix-sockets";
+const ALLOWED: &str = "allowed";
 const CPU_SECONDS: &str = "--cpu-seconds";
 const MEMORY_BYTES: &str = "--memory-bytes";
 const PROCESSES: &str = "--processes";
@@ -25,6 +27,9 @@ impl Policy {
         if let Network::Tcp { connect, listen } = &self.network {
             add(TCP_CONNECT, ports(connect));
             add(TCP_LISTEN, ports(listen));
+        }
+        if self.unix_sockets {
+            add(UNIX_SOCKETS, ALLOWED.into());
         }
         let Limits { cpu_seconds, memory_bytes, processes, file_bytes } = self.limits;
         for (name, limit) in [
@@ -61,6 +66,7 @@ impl Policy {
             WRITABLE => self.writable.push(value.into()),
             TCP_CONNECT => *self.tcp().0 = parse_ports(text)?,
             TCP_LISTEN => *self.tcp().1 = parse_ports(text)?,
+            UNIX_SOCKETS if text == ALLOWED => self.unix_sockets = true,
             CPU_SECONDS => self.limits.cpu_seconds = Some(parse(text)?),
             MEMORY_BYTES => self.limits.memory_bytes = Some(parse(text)?),
             PROCESSES => self.limits.processes = Some(parse(text)?),
@@ -121,12 +127,12 @@ mod tests {
         let level = prop_oneof![Just(Level::None), Just(Level::Landlock)];
         let limit = || of(any::<u64>());
         let limits = (limit(), limit(), limit(), limit());
-        (level, proptest::collection::vec(path, 0..4), network(), limits).prop_map(
-            |(level, writable, network, (cpu_seconds, memory_bytes, processes, file_bytes))| {
-                let limits = Limits { cpu_seconds, memory_bytes, processes, file_bytes };
-                Policy { level, writable, network, limits }
-            },
-        )
+        let walls = (level, proptest::collection::vec(path, 0..4), network(), any::<bool>());
+        (walls, limits).prop_map(|(walls, (cpu_seconds, memory_bytes, processes, file_bytes))| {
+            let (level, writable, network, unix_sockets) = walls;
+            let limits = Limits { cpu_seconds, memory_bytes, processes, file_bytes };
+            Policy { level, writable, network, unix_sockets, limits }
+        })
     }
 
     proptest! {

@@ -2,10 +2,12 @@
 //!
 //! The rules name what is handled, and everything handled is forbidden unless a rule allows it.
 //! We handle all ways of writing and, if the policy says so, TCP. Both are demanded: a kernel that
-//! knows less is an error. That nobody outside can be signalled is taken where it exists.
+//! knows less is an error. That nobody outside can be signalled is taken where it exists. What is
+//! no matter of files is left to a filter on system calls.
 
 use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -16,6 +18,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use super::calls;
 use super::{Error, Features, Isolation, Level, Network, Policy, Unavailable};
 
 /// The first version that can restrict truncation.
@@ -74,10 +77,11 @@ impl Isolation for Landlock {
             }
         }
         let status = rules.restrict_self().map_err(refused)?;
-        match status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
-            true => Err(Error::Refused { reason: "the rules are not in force".into() }),
-            false => Ok(command),
+        if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+            return Err(Error::Refused { reason: "the rules are not in force".into() });
         }
+        calls::forbid(policy.unix_sockets).map_err(|reason| Error::Refused { reason })?;
+        Ok(command)
     }
 }
 
@@ -119,6 +123,7 @@ fn allow(
 
 /// Runs in a thread of its own, which is restricted afterwards.
 fn try_it() -> Result<Features, Unavailable> {
+    let failed = |reason: &str| Unavailable::TrialFailed { reason: reason.to_owned() };
     let status = match rules(&Network::Unrestricted).and_then(RulesetCreated::restrict_self) {
         Ok(status) => status,
         Err(error) => return Err(explain(&error)),
@@ -130,16 +135,16 @@ fn try_it() -> Result<Features, Unavailable> {
     };
     // Anybody may write to this device, unless the rules forbid it.
     match OpenOptions::new().write(true).open("/dev/null") {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Features {
-            files: true,
-            tcp: effective_abi >= TCP,
-            signals: effective_abi >= SIGNALS,
-        }),
-        Err(error) => Err(Unavailable::TrialFailed { reason: error.to_string() }),
-        Ok(_) => {
-            Err(Unavailable::TrialFailed { reason: "writing was possible nevertheless".into() })
-        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) => return Err(Unavailable::TrialFailed { reason: error.to_string() }),
+        Ok(_) => return Err(failed("writing was possible nevertheless")),
     }
+    calls::forbid(false).map_err(|reason| Unavailable::TrialFailed { reason })?;
+    if UnixDatagram::unbound().is_ok() {
+        return Err(failed("a Unix socket was possible nevertheless"));
+    }
+    let (tcp, signals) = (effective_abi >= TCP, effective_abi >= SIGNALS);
+    Ok(Features { files: true, tcp, signals, unix_sockets: true })
 }
 
 /// Why the demanded rules could not be made. The library says only which demand failed, so what

@@ -6,7 +6,9 @@
 //! - `none`: nobody, except for resource limits, which always apply.
 //! - `landlock`: the Linux kernel, for the command and everything it starts, without root and
 //!   without a container. Reading stays free; writing is possible only below the given
-//!   directories and to the few devices that every shell needs. TCP is as chosen.
+//!   directories and to the few devices that every shell needs. TCP is as chosen. A filter on
+//!   system calls keeps it from Unix sockets, behind which services (a tmux server, a container
+//!   engine, the user's session bus) would do things for it outside of these walls.
 //!
 //! **How it is applied.** A small launcher process calls [`enter`] and then executes the command
 //! it gets back. It is not done between `fork` and `exec` of a bigger program, since building the
@@ -17,10 +19,10 @@
 //! **Failing closed.** [`enter`] returns a command only if the whole policy is in force. What
 //! works on this machine, and why not, is told by [`probe`], which really tries.
 //!
-//! **What Landlock does not do.** It does not restrict reading, UDP, or connecting to Unix sockets by
-//! path: a service that listens on one and does things on request (a container engine, a tmux
-//! server) does them outside these walls, so such sockets must be out of reach by their own
-//! permissions. Programs that gain rights when executed (`sudo`) do not work inside. On kernels
+//! **What it does not do.** It does not restrict reading or UDP, and a terminal of the same user can
+//! be written to. Programs that gain rights when executed (`sudo`), that use `io_uring`, or that are
+//! made for another architecture do not work inside, nor do those that need a Unix socket of
+//! their own (another tmux, an agent for keys), unless the policy allows these sockets. On kernels
 //! with Landlock 6 (Linux 6.12) processes outside cannot be signalled either.
 //!
 //! Bubblewrap or containers are further implementations of [`Isolation`]: they return another
@@ -29,6 +31,8 @@
 mod arguments;
 mod limits;
 
+#[cfg(target_os = "linux")]
+mod calls;
 #[cfg(target_os = "linux")]
 mod landlock;
 
@@ -63,6 +67,8 @@ pub struct Policy {
     pub writable: Vec<PathBuf>,
     /// Which TCP ports it may use.
     pub network: Network,
+    /// Whether it may use Unix sockets, all of them: the kernel cannot tell them apart.
+    pub unix_sockets: bool,
     /// How much it may consume.
     pub limits: Limits,
 }
@@ -91,6 +97,8 @@ pub struct Features {
     pub tcp: bool,
     /// That it signals nobody outside and connects to no abstract Unix socket outside.
     pub signals: bool,
+    /// That it reaches no service behind a Unix socket.
+    pub unix_sockets: bool,
 }
 
 /// Why a level does not work here.
@@ -120,6 +128,14 @@ pub enum Unavailable {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A weaker level was asked for than is required here. Ask for the required one.
+    #[error("isolation level {required} is required here, and {wanted} was asked for")]
+    TooWeak {
+        /// What was asked for.
+        wanted: Level,
+        /// The least that will do.
+        required: Level,
+    },
     /// The level does not work here. Choose another machine or, knowingly, another level.
     #[error("isolation level {level} is not available: {reason}")]
     Unavailable {
@@ -208,6 +224,34 @@ pub fn enter(policy: &Policy, command: Command) -> Result<Command, Error> {
 }
 
 impl Policy {
+    /// Whether there is anything to put in force.
+    pub fn is_empty(&self) -> bool {
+        self.level == Level::None && self.limits == Limits::default()
+    }
+
+    /// Fails unless the policy can be put in force here, and is at least of this level. It is tried
+    /// as far as that is possible without changing the calling process.
+    pub fn check(&self, required: Level) -> Result<(), Error> {
+        if self.level < required {
+            return Err(Error::TooWeak { wanted: self.level, required });
+        }
+        let features = require(self.level)?;
+        if self.network != Network::Unrestricted && !features.tcp {
+            return Err(Error::NoTcpControl { level: self.level });
+        }
+        if self.level == Level::None {
+            return Ok(());
+        }
+        for path in &self.writable {
+            let reason = match path.metadata() {
+                Ok(_) => continue,
+                Err(error) => error.to_string(),
+            };
+            return Err(Error::Writable { path: path.clone(), reason });
+        }
+        Ok(())
+    }
+
     /// Writing only below the workspace and the directory for temporary files, enforced by the
     /// given level; everything else unrestricted.
     pub fn for_workspace(level: Level, workspace: &Path, temporary: &Path) -> Self {
@@ -266,7 +310,7 @@ impl Isolation for Unconfined {
     }
 
     fn probe(&self) -> Result<Features, Unavailable> {
-        Ok(Features { files: false, tcp: false, signals: false })
+        Ok(Features { files: false, tcp: false, signals: false, unix_sockets: false })
     }
 
     fn enter(&self, policy: &Policy, command: Command) -> Result<Command, Error> {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::ledger::{SessionId, Size};
+use crate::isolation::{Level, Policy};
 
 /// Settings of all shells under one state directory.
 #[derive(Debug, Clone)]
@@ -28,6 +29,12 @@ pub struct Config {
     /// How long the programs of a closing session get to end after the hang-up signal, before they
     /// are killed.
     pub grace: Duration,
+    /// What sessions may do, unless [`Shells::create_confined`](super::Shells::create_confined) is
+    /// told otherwise. No directory in which they may write may contain `root`.
+    pub policy: Policy,
+    /// The least that every new session must be confined by. Where it is not to be had, nothing
+    /// starts.
+    pub require: Level,
 }
 
 impl Config {
@@ -42,6 +49,8 @@ impl Config {
             log_quota: 4 << 30,
             start_limit: Duration::from_secs(60),
             grace: Duration::from_secs(1),
+            policy: Policy::default(),
+            require: Level::None,
         }
     }
 

@@ -117,8 +117,10 @@ readonly -f __sb_begin __sb_announce __sb_end __sb_prompt __sb_recover __sb_fini
 
 __sb_dir=$SANDBOX_DIR
 unset SANDBOX_DIR TMUX TMUX_PANE
-exec 62<>"$__sb_dir/pipe"
-printf '%s\n' "$$" >|"$__sb_dir/pid"
+# Only for reading, because a confined shell may not write there; the owner holds the other end.
+exec 62<"$__sb_dir/pipe"
+# A confined shell cannot write this either; its launcher has.
+{ printf '%s\n' "$$" >|"$__sb_dir/pid"; } 2>/dev/null
 __sb_announce
 export PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat
 

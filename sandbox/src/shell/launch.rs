@@ -150,8 +150,14 @@ impl Launcher {
 
     fn shell_arguments(&self) -> String {
         let directory = self.dir.path().to_string_lossy();
+        let launcher = if self.dir.policy().exists() {
+            let program = self.config.program.to_string_lossy();
+            format!("{} enter {}", quote(&program), quote(&directory))
+        } else {
+            String::new()
+        };
         format!(
-            "-c {} -e {} -e {} /bin/sh -c {} sh {} --rcfile {} -i",
+            "-c {} -e {} -e {} /bin/sh -c {} sh {launcher} {} --rcfile {} -i",
             quote(&protect_format(&self.config.root.to_string_lossy())),
             quote(&format!("SANDBOX_DIR={directory}")),
             quote(&format!("{MARK_VARIABLE}={}", self.mark)),

@@ -9,7 +9,8 @@
 //!     session.json           who we are: written when the session or its shell starts
 //!     start                  directory and environment for init.bash
 //!     pipe                   secrets' way into the shell; has a name only while the shell starts
-//!     pid                    the shell's process number, written by itself
+//!     policy                 what the shell may do, if it is confined
+//!     pid                    the shell's process number, written by itself or its launcher
 //!     command                text of the latest command
 //!     expected               digests of the nonces of the latest command
 //!     log, index             written by the recorder
@@ -147,9 +148,17 @@ impl SessionDir {
         self.0.join("pipe")
     }
 
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.0.join("policy")
+    }
+
+    pub(crate) fn pid(&self) -> PathBuf {
+        self.0.join("pid")
+    }
+
     /// The shell, by its own word.
     pub(crate) fn shell(&self) -> Option<ProcessId> {
-        fs::read_to_string(self.0.join("pid")).ok()?.trim().parse().ok().and_then(ProcessId::of)
+        fs::read_to_string(self.pid()).ok()?.trim().parse().ok().and_then(ProcessId::of)
     }
 
     fn entry(&self) -> PathBuf {

@@ -31,11 +31,15 @@
 //! imitate one. Code that runs *inside* the shell and goes looking for the secret, or that debugs
 //! the shell from outside, is not kept from it.
 //!
+//! A session may be confined ([`Config::policy`]): then bash and everything it starts can write only
+//! where the policy says, reach no Unix socket and so not tmux, and touch neither log nor ledger.
+//!
 //! Each session has one task that owns its state. Handles ([`Session`], [`Job`]) are cheap to clone;
 //! dropping them changes nothing. Waiting is done in the caller, each with limits of its own, and a
 //! wait that ends leaves the command running.
 
 mod config;
+mod confine;
 mod ending;
 mod index;
 mod input;
@@ -46,7 +50,7 @@ mod ledger;
 mod log;
 mod marker;
 mod messages;
-mod process;
+pub(crate) mod process;
 mod readiness;
 mod recorder;
 mod render;
@@ -59,6 +63,7 @@ mod tmux;
 mod watch;
 
 pub use config::{Config, SessionSpec};
+pub use confine::enter;
 pub use input::{InputHint, Key, Signal};
 pub use job::{Job, OnInput, Output, Progress, StillRunning, Wait, Why};
 pub use keeper::keep;

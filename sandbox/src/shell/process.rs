@@ -121,25 +121,30 @@ pub(crate) async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<P
 /// Every living process that belongs to a session: it is in the shell's kernel session, or carries
 /// the session's mark in its environment (a daemon that has left the kernel session still does).
 pub(crate) fn members(shell: ProcessId, mark: &str) -> Vec<ProcessId> {
-    let wanted = format!("{MARK_VARIABLE}={mark}").into_bytes();
-    let mut found = Vec::new();
-    for pid in all_pids() {
-        let Some(stat) = Stat::of(pid) else { continue };
-        if stat.is_gone() {
-            continue;
-        }
+    living(|pid, stat| {
         let in_session =
             i64::from(stat.session) == i64::from(shell.pid) && stat.start_time >= shell.start_time;
-        let marked = || {
-            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
-                environment.split(|&byte| byte == 0).any(|entry| entry == wanted)
-            })
-        };
-        if in_session || marked() {
-            found.push(ProcessId { pid, start_time: stat.start_time });
-        }
-    }
-    found
+        in_session || has_mark(pid, mark)
+    })
+}
+
+/// Every living process that carries a mark in its environment.
+pub(crate) fn marked(mark: &str) -> Vec<ProcessId> {
+    living(|pid, _| has_mark(pid, mark))
+}
+
+fn living(belongs: impl Fn(u32, &Stat) -> bool) -> Vec<ProcessId> {
+    let stats = all_pids().filter_map(|pid| Some((pid, Stat::of(pid)?)));
+    stats
+        .filter(|(pid, stat)| !stat.is_gone() && belongs(*pid, stat))
+        .map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time })
+        .collect()
+}
+
+fn has_mark(pid: u32, mark: &str) -> bool {
+    let wanted = format!("{MARK_VARIABLE}={mark}").into_bytes();
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == wanted))
 }
 
 /// The living processes of a process group on a terminal.

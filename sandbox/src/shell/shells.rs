@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     config::{Config, SessionSpec},
+    confine,
     index::{IndexReader, What},
     job::JobWatch,
     keeper,
@@ -34,7 +35,10 @@ use super::{
     tmux::{self, ControlClient, Tmux},
     watch::Watcher,
 };
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    isolation::{self, Policy},
+};
 
 const TMUX_CONF: &[u8] = include_bytes!("tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("init.bash");
@@ -66,6 +70,7 @@ impl Shells {
     /// takes over the sessions that an earlier owner has left, and removes what is left of dead
     /// ones. Nothing is touched that this directory's ledger does not name.
     pub async fn open(config: Config) -> Result<Self> {
+        isolation::require(config.require).map_err(|error| Error::Invalid(error.to_string()))?;
         let config = prepare_root(config)?;
         let lock = lock(&config)?;
         write_private(&config.root.join("tmux.conf"), TMUX_CONF)
@@ -102,13 +107,19 @@ impl Shells {
 
     /// Starts a session and waits for its first prompt.
     pub async fn create(&self, spec: SessionSpec) -> Result<Session> {
+        self.create_confined(spec, &self.config.policy).await
+    }
+
+    /// The same with another policy than the usual one.
+    pub async fn create_confined(&self, spec: SessionSpec, policy: &Policy) -> Result<Session> {
         check(&spec)?;
+        confine::check(&self.config, policy)?;
         let launcher = self.launcher(&spec.id, format!("{:032x}", rand::random::<u128>()));
         launcher.dir.create().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::SessionExists(spec.id.clone()),
             _ => Error::io("making the session's directory")(error),
         })?;
-        let session = match self.start(launcher.clone(), &spec).await {
+        let session = match self.start(launcher.clone(), &spec, policy).await {
             Ok(session) => session,
             Err(error) => {
                 let _ = self.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
@@ -116,10 +127,12 @@ impl Shells {
                 return Err(error);
             }
         };
+        // Opened now, because the files of a shell that does not start are removed.
+        let log = File::open(launcher.dir.log());
         match session.wait_until_started().await {
             Phase::Closed => Err(Error::ShellDidNotStart {
                 session: spec.id,
-                reason: "it ended, or took too long".into(),
+                reason: format!("it ended, or took too long; {}", last_words(log)),
             }),
             _ => {
                 self.lock_sessions().insert(spec.id, session.clone());
@@ -172,8 +185,14 @@ impl Shells {
         }
     }
 
-    async fn start(&self, launcher: Launcher, spec: &SessionSpec) -> Result<Session> {
+    async fn start(
+        &self,
+        launcher: Launcher,
+        spec: &SessionSpec,
+        policy: &Policy,
+    ) -> Result<Session> {
         const FIRST: Seq = 0;
+        confine::save(&launcher.dir, policy)?;
         launcher.write_start(&spec.cwd, &spec.environment)?;
         for file in [launcher.dir.log(), launcher.dir.index()] {
             write_private(&file, b"").map_err(Error::io("making the log"))?;
@@ -381,6 +400,21 @@ fn lock(config: &Config) -> Result<File> {
         .and_then(|()| writeln!(file, "{}", config.lease.as_secs()))
         .map_err(Error::io("writing down the lease"))?;
     Ok(file)
+}
+
+/// What a shell has said last, for an explanation.
+fn last_words(log: io::Result<File>) -> String {
+    use std::os::unix::fs::FileExt as _;
+    const BYTES: u64 = 400;
+    let mut words = [0; BYTES as usize];
+    let read = log.and_then(|log| {
+        let start = log.metadata()?.len().saturating_sub(BYTES);
+        log.read_at(&mut words, start)
+    });
+    match String::from_utf8_lossy(&words[..read.unwrap_or(0)]).trim() {
+        "" => "it said nothing".into(),
+        words => format!("it said {words:?}"),
+    }
 }
 
 fn check(spec: &SessionSpec) -> Result<()> {

@@ -1,0 +1,326 @@
+"""Keeps one IPython kernel for the sandbox; speaks JSON lines on its standard input and output.
+
+Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null}, {"do": "interrupt"} and
+{"do": "restart"}. A closed input means that the owner is gone, however that happened: then the
+kernel and everything that it has started ends, and this program too.
+
+Events: "ready" after each start of a kernel, "output" and "done" for a cell, "lost" for an output
+that is too big to pass on, "died" when the kernel ended by itself (another is then started), and,
+as the last word, "failed".
+
+The owner asks for nothing before "ready" and for one thing at a time, except for interrupts. It
+also keeps the limits of time and size, and knows what a cell's end means.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+
+import zmq
+import zmq.asyncio
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+
+# The kernel dies with this process even if this process is killed; see prctl(2).
+KERNEL = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+if os.getppid() != int(os.environ["JPY_PARENT_PID"]):
+    sys.exit("the owner is gone")
+# A module in the working directory must not stand in for one of the kernel's own.
+sys.path[:] = [entry for entry in sys.path if entry]
+import zmq
+from ipykernel.kernelapp import IPKernelApp
+class Kernel(IPKernelApp):
+    def init_iopub(self, context):
+        # The usual queue of a thousand messages drops the rest, the cell's end included.
+        context.setsockopt(zmq.SNDHWM, 0)
+        super().init_iopub(context)
+Kernel.launch_instance()
+"""
+
+OPTIONS = [
+    # Tracebacks are read by programs.
+    "--InteractiveShell.colors=NoColor",
+    # What cells have run in is nobody's history file.
+    "--HistoryManager.enabled=False",
+]
+
+# Seconds that a new kernel may take to answer, and one between two calls to it.
+START_LIMIT = 60
+CALL_AGAIN = 1
+# Longest line that the owner is given.
+LONGEST = 32 << 20
+
+
+class OneKernel(KernelSpecManager):
+    """Knows no kernel but ours, wherever others may be installed."""
+
+    def get_kernel_spec(self, kernel_name):
+        program = [sys.executable, "-Xfrozen_modules=off", "-c", KERNEL]
+        argv = [*program, "-f", "{connection_file}", *OPTIONS]
+        return KernelSpec(argv=argv, display_name="sandbox", language="python")
+
+
+class Helper:
+    def __init__(self, directory, cwd, mark, events):
+        self.cwd = cwd
+        self.mark = mark
+        self.events = events
+        # For our side of the same queue.
+        context = zmq.asyncio.Context()
+        context.setsockopt(zmq.RCVHWM, 0)
+        # Unix sockets in a private directory: no port, and nothing for other users to find.
+        self.manager = AsyncKernelManager(
+            kernel_spec_manager=OneKernel(),
+            transport="ipc",
+            connection_file=os.path.join(directory, "kernel.json"),
+            context=context,
+            shutdown_wait_time=2,
+        )
+        self.client = None
+        # Tells the end of the kernel's process; there is one only while the kernel is up.
+        self.death = None
+        self.tasks = set()
+        self.failure = None
+        # The kernel's directory as far as we have set it, or None after a start.
+        self.given_cwd = cwd
+        # The running cell: its number, the id of its request, and what is still missing.
+        self.cell = None
+        self.request = None
+        self.missing = set()
+        # Questions to a kernel that is starting.
+        self.calls = set()
+        # Who waits for what.
+        self.replies = {}
+
+    def say(self, event, **fields):
+        line = json.dumps({"event": event, **fields}, ensure_ascii=False).encode("utf-8", "replace")
+        if len(line) > LONGEST:
+            lost = {"event": "lost", "cell": fields["cell"], "bytes": len(line)}
+            line = json.dumps(lost).encode()
+        self.events.write(line + b"\n")
+        self.events.flush()
+
+    async def start(self):
+        await self.manager.start_kernel(cwd=os.fsdecode(self.cwd))
+        self.client = self.manager.client()
+        self.client.start_channels(hb=False, stdin=False)
+        self.background(self.pump_outputs())
+        self.background(self.pump_replies())
+        await self.get_ready()
+
+    async def get_ready(self):
+        """Returns when the kernel's replies and its outputs both reach us.
+
+        A subscription to outputs takes effect at an unknown time, so a question is repeated until
+        traces of it have come both ways, be they of an earlier asking.
+        """
+        deadline = asyncio.get_running_loop().time() + START_LIMIT
+        self.calls = set()
+        traces = {self.expect("reply"), self.expect("idle")}
+        while traces:
+            if not await self.manager.is_alive():
+                raise RuntimeError("the kernel has ended at its start")
+            if asyncio.get_running_loop().time() > deadline:
+                raise RuntimeError(f"the kernel has not answered within {START_LIMIT} s")
+            self.calls.add(self.client.kernel_info())
+            _, traces = await asyncio.wait(traces, timeout=CALL_AGAIN)
+        self.watch_for_death()
+        self.say("ready")
+
+    def expect(self, key):
+        self.replies[key] = asyncio.get_running_loop().create_future()
+        return self.replies[key]
+
+    def settle(self, key, value):
+        future = self.replies.pop(key, None)
+        if future and not future.done():
+            future.set_result(value)
+
+    async def execute(self, cell, code, cwd):
+        self.cell = cell
+        if self.death is None:
+            # The kernel has died while the request was on its way.
+            self.finish("died")
+            return
+        if cwd is not None and bytes(cwd) != self.given_cwd:
+            await self.change_directory(bytes(cwd))
+            if self.cell != cell:
+                return
+        self.request = self.client.execute(code, allow_stdin=False)
+        self.missing = {"reply", "idle"}
+        self.status, self.count = "ok", None
+
+    async def change_directory(self, cwd):
+        code = f"__import__('os').chdir({cwd!r})"
+        request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
+        reply = await self.expect(request)
+        if reply["status"] == "ok":
+            self.given_cwd = cwd
+        else:
+            reason = f"{reply.get('ename')}: {reply.get('evalue')}"
+            self.finish("no-directory", reason=reason)
+
+    def finish(self, status, **fields):
+        if self.cell is not None:
+            cell, self.cell, self.request = self.cell, None, None
+            self.say("done", cell=cell, status=status, **fields)
+
+    def came(self, part):
+        self.missing.discard(part)
+        if not self.missing:
+            self.finish(self.status, count=self.count)
+
+    async def pump_outputs(self):
+        while True:
+            message = await self.client.get_iopub_msg()
+            parent = message["parent_header"].get("msg_id")
+            kind, content = message["msg_type"], message["content"]
+            if kind == "status" and content["execution_state"] == "idle":
+                if parent in self.calls:
+                    self.settle("idle", None)
+                if parent == self.request:
+                    self.came("idle")
+            # Also what threads of earlier cells print: it belongs to no cell more than to this.
+            elif self.request is not None and parent is not None:
+                output = describe(kind, content)
+                if output is not None:
+                    self.say("output", cell=self.cell, output=output)
+
+    async def pump_replies(self):
+        while True:
+            message = await self.client.get_shell_msg()
+            parent, content = message["parent_header"].get("msg_id"), message["content"]
+            self.settle("reply" if parent in self.calls else parent, content)
+            if parent is not None and parent == self.request:
+                self.status, self.count = content["status"], content.get("execution_count")
+                self.came("reply")
+
+    def watch_for_death(self):
+        self.death = os.pidfd_open(self.manager.provisioner.pid)
+        asyncio.get_running_loop().add_reader(self.death, lambda: self.background(self.died()))
+
+    def stop_watching(self):
+        if self.death is not None:
+            asyncio.get_running_loop().remove_reader(self.death)
+            os.close(self.death)
+            self.death = None
+
+    async def died(self):
+        if self.death is None:
+            return
+        self.stop_watching()
+        self.forget_cell("died")
+        self.say("died")
+        await self.start_again()
+
+    async def restart(self):
+        self.stop_watching()
+        self.forget_cell("restarted")
+        await self.start_again()
+
+    def forget_cell(self, status):
+        for key in list(self.replies):
+            self.settle(key, {"status": "aborted"})
+        self.finish(status)
+
+    async def start_again(self):
+        self.end_processes()
+        await self.manager.restart_kernel(now=True)
+        self.given_cwd = self.cwd
+        await self.get_ready()
+
+    async def shut_down(self):
+        self.stop_watching()
+        if self.client is not None:
+            if self.cell is not None:
+                await self.interrupt()
+            await self.manager.shutdown_kernel()
+        self.end_processes()
+
+    async def interrupt(self):
+        # It may have died just now.
+        with contextlib.suppress(RuntimeError):
+            await self.manager.interrupt_kernel()
+
+    def end_processes(self):
+        """Ends what cells have started, wherever it has gone: it carries our mark."""
+        own = {os.getpid(), self.manager.provisioner and self.manager.provisioner.pid}
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if self.mark in file.read().split(b"\0") and int(name) not in own:
+                        os.kill(int(name), signal.SIGKILL)
+            except OSError:
+                pass  # it has ended, or is somebody else's
+
+    def background(self, work):
+        """Lets something run beside the serving; its failure ends the serving."""
+        task = asyncio.ensure_future(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.ended)
+
+    def ended(self, task):
+        self.tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self.failure.done():
+            self.failure.set_exception(error)
+
+    async def serve(self, requests):
+        self.failure = asyncio.get_running_loop().create_future()
+        self.background(self.start())
+        while True:
+            reading = asyncio.ensure_future(requests.readline())
+            await asyncio.wait([reading, self.failure], return_when=asyncio.FIRST_COMPLETED)
+            if self.failure.done():
+                self.failure.result()
+            line = reading.result()
+            if not line:
+                return
+            request = json.loads(line)
+            if request["do"] == "interrupt":
+                await self.interrupt()
+            elif request["do"] == "restart":
+                self.background(self.restart())
+            else:
+                self.background(self.execute(request["cell"], request["code"], request["cwd"]))
+
+
+def describe(kind, content):
+    """An output message as the owner knows it; None for what is none."""
+    if kind == "stream":
+        return {"stream": {"name": content["name"], "text": content["text"]}}
+    if kind in ("execute_result", "display_data", "update_display_data"):
+        return {"display": {"data": content["data"]}}
+    if kind == "error":
+        return {"error": {key: content[key] for key in ("ename", "evalue", "traceback")}}
+    return None
+
+
+async def main(directory, cwd, mark):
+    # The kernel inherits our descriptors: the line to the owner is not for it to write on.
+    events = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests = asyncio.StreamReader(limit=1 << 30)
+    protocol = asyncio.StreamReaderProtocol(requests)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(0, "rb"))
+    helper = Helper(directory, os.fsencode(cwd), os.fsencode(mark), events)
+    try:
+        await helper.serve(requests)
+    except Exception as error:
+        # Perhaps nobody listens any more.
+        with contextlib.suppress(OSError):
+            helper.say("failed", reason=f"{type(error).__name__}: {error}")
+    finally:
+        await helper.shut_down()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+# The owner has put our arguments where those of a program would be.
+asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,136 @@
+//! A persistent IPython kernel: text, exceptions and pictures as data.
+//!
+//! # Usage
+//!
+//! ```no_run
+//! # async fn example() -> sandbox::kernel::Result<()> {
+//! use sandbox::kernel::{ExecuteOptions, Kernel, KernelSpec};
+//!
+//! let kernel = Kernel::start(KernelSpec::in_directory("/tmp")).await?;
+//! kernel.execute("x = 6", ExecuteOptions::default()).await?;
+//! let result = kernel.execute("x * 7", ExecuteOptions::default()).await?;
+//! assert_eq!(result.text(), "42");
+//! kernel.shut_down().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Theory of operation
+//!
+//! The kernel is the real one (`ipykernel`), and it is spoken to by the library that everybody uses
+//! (`jupyter_client`), in a small Python program of ours, the helper. One task here owns the helper
+//! and talks with it in JSON lines. The Python is the caller's choice: it is the one in which cells
+//! run and from which they import.
+//!
+//! A cell that outlives its time is interrupted as by Ctrl-C; if it does not heed that either, its
+//! result says so and the kernel stays busy. A kernel that dies is replaced. A kernel ends with its
+//! owner: the helper ends it when the pipe from us closes, which the kernel of the operating system
+//! does even if we are killed, and the kernel's process dies with the helper's.
+//!
+//! Not governed: a program that a cell has started in a session of its own, with an emptied
+//! environment, outlives the kernel.
+
+mod cell;
+mod error;
+mod helper;
+mod python;
+mod task;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use tokio::sync::{mpsc, oneshot};
+
+pub use cell::{CellEnd, CellOutput, CellResult, ExecuteOptions};
+pub use error::{Error, Result};
+pub use python::find_python;
+
+use helper::Helper;
+use task::{Answer, Control, Task};
+
+/// Requests that may wait for the task.
+const QUEUE: usize = 64;
+
+/// What a new kernel should be like.
+#[derive(Debug, Clone, Default)]
+pub struct KernelSpec {
+    /// Its Python, which must have `ipykernel`; otherwise the first that [`find_python`] finds.
+    pub python: Option<PathBuf>,
+    /// The directory it starts in, also after a restart.
+    pub cwd: PathBuf,
+    /// Variables to add to, or replace in, the environment that it inherits from us.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl KernelSpec {
+    /// A kernel in this directory, of any Python that has one.
+    pub fn in_directory(cwd: impl AsRef<Path>) -> Self {
+        Self { cwd: cwd.as_ref().to_owned(), ..Self::default() }
+    }
+}
+
+/// A running kernel. Clones speak to the same one, and it ends with the last of them.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    controls: mpsc::Sender<Control>,
+    python: PathBuf,
+}
+
+impl Kernel {
+    /// Starts a kernel and waits until it answers.
+    pub async fn start(spec: KernelSpec) -> Result<Self> {
+        let python = match &spec.python {
+            Some(python) => {
+                python::check(python).await?;
+                python.clone()
+            }
+            None => find_python(None).await?,
+        };
+        let (controls, receiver) = mpsc::channel(QUEUE);
+        tokio::spawn(Task::new(Helper::start(&python, &spec)?).run(receiver));
+        let kernel = Self { controls, python };
+        kernel.ask(|answer| Control::Ready { answer }).await?;
+        Ok(kernel)
+    }
+
+    /// The Python that it runs.
+    pub fn python(&self) -> &Path {
+        &self.python
+    }
+
+    /// Runs a cell and returns what it said. Fails if one is running. Cancelling this leaves the
+    /// cell running, within its time.
+    pub async fn execute(
+        &self,
+        code: impl Into<String>,
+        options: ExecuteOptions,
+    ) -> Result<CellResult> {
+        let code = code.into();
+        self.ask(|answer| Control::Execute { code, options, answer }).await
+    }
+
+    /// Interrupts the running cell, as Ctrl-C does; nothing happens if there is none.
+    pub async fn interrupt(&self) -> Result<()> {
+        self.ask(|answer| Control::Interrupt { answer }).await
+    }
+
+    /// Replaces the kernel by a new one in the first directory, and waits until that answers. A
+    /// running cell ends with [`CellEnd::Restarted`].
+    pub async fn restart(&self) -> Result<()> {
+        self.ask(|answer| Control::Restart { answer }).await
+    }
+
+    /// Ends the kernel and everything that cells have started. Doing it twice is harmless.
+    pub async fn shut_down(&self) {
+        let _ = self.ask(|answer| Control::ShutDown { answer }).await;
+    }
+
+    async fn ask<T>(&self, control: impl FnOnce(Answer<T>) -> Control) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        let ended = || Error::Ended { reason: "it was shut down".into() };
+        self.controls.send(control(answer)).await.map_err(|_| ended())?;
+        answered.await.unwrap_or_else(|_| Err(ended()))
+    }
+}

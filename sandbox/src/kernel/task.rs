@@ -1,0 +1,359 @@
+//! The task that owns a kernel: it alone speaks with the helper.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use serde_json::json;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time,
+};
+
+use super::{
+    cell::{CellEnd, CellOutput, CellResult, ExecuteOptions},
+    error::{Error, Result},
+    helper::Helper,
+};
+
+/// Bytes of output that are kept of a cell; what comes later is counted only.
+const KEPT_OUTPUT: usize = 16 << 20;
+/// An interrupt that comes at a bad moment is lost (Python ignores it outside of cells), so it is
+/// repeated, this often and at this interval.
+const INTERRUPTS: u32 = 5;
+const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
+
+/// Where the answer to a request goes.
+pub(super) type Answer<T> = oneshot::Sender<Result<T>>;
+
+/// What handles can ask for.
+pub(super) enum Control {
+    /// An answer when the kernel is ready.
+    Ready {
+        answer: Answer<()>,
+    },
+    Execute {
+        code: String,
+        options: ExecuteOptions,
+        answer: Answer<CellResult>,
+    },
+    Interrupt {
+        answer: Answer<()>,
+    },
+    Restart {
+        answer: Answer<()>,
+    },
+    ShutDown {
+        answer: Answer<()>,
+    },
+}
+
+/// What the helper tells us.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Event {
+    Ready,
+    Output { cell: u64, output: CellOutput },
+    Lost { cell: u64, bytes: u64 },
+    Done { cell: u64, status: String, count: Option<u64>, reason: Option<String> },
+    Died,
+    Failed { reason: String },
+}
+
+pub(super) struct Task {
+    helper: Helper,
+    state: State,
+    /// Requests that came while the kernel was starting.
+    held: VecDeque<Control>,
+    cells: u64,
+}
+
+enum State {
+    /// The helper starts a kernel. `cell` is what the former one was doing, until its end is told.
+    Starting {
+        cell: Option<Cell>,
+    },
+    Idle,
+    Running(Cell),
+    /// A cell that we have given up on is still running.
+    Stuck {
+        cell: u64,
+    },
+}
+
+struct Cell {
+    number: u64,
+    answer: Answer<CellResult>,
+    subscriber: Option<mpsc::UnboundedSender<CellOutput>>,
+    cwd: Option<PathBuf>,
+    outputs: Vec<CellOutput>,
+    kept: usize,
+    left_out: u64,
+    began: Instant,
+    deadline: Option<Instant>,
+    timed_out: bool,
+    /// Interrupts that will still be sent, the first of them at `next_interrupt`.
+    interrupts: u32,
+    next_interrupt: Option<Instant>,
+}
+
+impl Task {
+    pub(super) fn new(helper: Helper) -> Self {
+        Self { helper, state: State::Starting { cell: None }, held: VecDeque::new(), cells: 0 }
+    }
+
+    pub(super) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
+        loop {
+            let wake_at = match &self.state {
+                State::Running(cell) => cell.next_interrupt.or(cell.deadline),
+                _ => None,
+            };
+            tokio::select! {
+                line = self.helper.next_line() => match line {
+                    Some(line) => self.take(&line),
+                    None => return self.end(None, controls).await,
+                },
+                control = controls.recv() => match control {
+                    Some(Control::ShutDown { answer }) => {
+                        return self.end(Some(answer), controls).await;
+                    }
+                    Some(control) => self.handle(control),
+                    // Nobody can ask any more.
+                    None => return self.end(None, controls).await,
+                },
+                () = until(wake_at) => self.interrupt_cell(),
+            }
+        }
+    }
+
+    fn handle(&mut self, control: Control) {
+        match control {
+            Control::Interrupt { answer } => {
+                match &mut self.state {
+                    State::Running(cell) => {
+                        cell.interrupts = INTERRUPTS;
+                        cell.next_interrupt = Some(Instant::now());
+                    }
+                    State::Stuck { .. } => self.helper.send(&json!({"do": "interrupt"})),
+                    State::Starting { .. } | State::Idle => {}
+                }
+                let _ = answer.send(Ok(()));
+            }
+            control if matches!(self.state, State::Starting { .. }) => self.held.push_back(control),
+            Control::Ready { answer } => drop(answer.send(Ok(()))),
+            Control::Execute { code, options, answer } => self.execute(&code, options, answer),
+            Control::Restart { answer } => {
+                self.helper.send(&json!({"do": "restart"}));
+                self.held.push_back(Control::Ready { answer });
+                self.start_again();
+            }
+            Control::ShutDown { .. } => unreachable!("the loop handles the end"),
+        }
+    }
+
+    fn execute(&mut self, code: &str, options: ExecuteOptions, answer: Answer<CellResult>) {
+        let running = match &self.state {
+            State::Running(cell) => Some(cell.number),
+            State::Stuck { cell } => Some(*cell),
+            State::Starting { .. } | State::Idle => None,
+        };
+        if let Some(cell) = running {
+            let _ = answer.send(Err(Error::Busy { cell }));
+            return;
+        }
+        self.cells += 1;
+        let ExecuteOptions { cwd, timeout, subscriber } = options;
+        let directory = cwd.as_ref().map(|cwd| {
+            use std::os::unix::ffi::OsStrExt as _;
+            cwd.as_os_str().as_bytes()
+        });
+        let request = json!({"do": "execute", "cell": self.cells, "code": code, "cwd": directory});
+        self.helper.send(&request);
+        let began = Instant::now();
+        self.state = State::Running(Cell {
+            number: self.cells,
+            answer,
+            subscriber,
+            cwd,
+            outputs: Vec::new(),
+            kept: 0,
+            left_out: 0,
+            began,
+            deadline: timeout.and_then(|timeout| began.checked_add(timeout)),
+            timed_out: false,
+            interrupts: 0,
+            next_interrupt: None,
+        });
+    }
+
+    fn take(&mut self, line: &str) {
+        match serde_json::from_str(line) {
+            Ok(Event::Ready) => {
+                self.state = State::Idle;
+                while !matches!(self.state, State::Starting { .. })
+                    && let Some(control) = self.held.pop_front()
+                {
+                    self.handle(control);
+                }
+            }
+            Ok(Event::Output { cell, output }) => {
+                if let Some(cell) = self.running(cell) {
+                    cell.keep(output, line.len());
+                }
+            }
+            Ok(Event::Lost { cell, bytes }) => {
+                if let Some(cell) = self.running(cell) {
+                    cell.left_out += bytes;
+                }
+            }
+            Ok(Event::Done { cell, status, count, reason }) => {
+                self.cell_ended(cell, &status, count, reason);
+            }
+            Ok(Event::Died) => self.start_again(),
+            Ok(Event::Failed { reason }) => self.helper.note_failure(reason),
+            // Something that is no JSON for us (a NaN, say) was displayed.
+            Err(_) => {
+                if let State::Running(cell) = &mut self.state {
+                    cell.left_out += line.len() as u64;
+                }
+            }
+        }
+    }
+
+    fn running(&mut self, number: u64) -> Option<&mut Cell> {
+        match &mut self.state {
+            State::Running(cell) if cell.number == number => Some(cell),
+            _ => None,
+        }
+    }
+
+    fn start_again(&mut self) {
+        let cell = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Running(cell) | State::Starting { cell: Some(cell) } => Some(cell),
+            State::Starting { cell: None } | State::Idle | State::Stuck { .. } => None,
+        };
+        self.state = State::Starting { cell };
+    }
+
+    fn cell_ended(
+        &mut self,
+        number: u64,
+        status: &str,
+        count: Option<u64>,
+        reason: Option<String>,
+    ) {
+        let is_over = matches!(status, "died" | "restarted");
+        let next = if is_over { State::Starting { cell: None } } else { State::Idle };
+        let cell = match std::mem::replace(&mut self.state, next) {
+            State::Running(cell) => Some(cell),
+            State::Starting { cell } => {
+                self.state = State::Starting { cell: None };
+                cell
+            }
+            // It was given up before.
+            State::Stuck { .. } | State::Idle => None,
+        };
+        let Some(cell) = cell.filter(|cell| cell.number == number) else { return };
+        match (status, reason) {
+            ("no-directory", reason) => {
+                let directory = cell.cwd.unwrap_or_default();
+                let reason = reason.unwrap_or_default();
+                let _ = cell.answer.send(Err(Error::Directory { directory, reason }));
+            }
+            ("died", _) => cell.finish(CellEnd::KernelDied, count),
+            ("restarted", _) => cell.finish(CellEnd::Restarted, count),
+            _ if cell.timed_out => cell.finish(CellEnd::TimedOut, count),
+            ("ok", _) => cell.finish(CellEnd::Finished, count),
+            _ => cell.finish(CellEnd::Raised, count),
+        }
+    }
+
+    /// A cell's time is over, or an interrupt is due.
+    fn interrupt_cell(&mut self) {
+        let now = Instant::now();
+        let State::Running(cell) = &mut self.state else { return };
+        if cell.deadline.is_some_and(|deadline| deadline <= now) && !cell.timed_out {
+            cell.timed_out = true;
+            cell.interrupts = INTERRUPTS;
+            cell.next_interrupt = Some(now);
+        }
+        if cell.next_interrupt.is_none_or(|next| next > now) {
+            return;
+        }
+        if cell.interrupts > 0 {
+            cell.interrupts -= 1;
+            cell.next_interrupt = Some(now + INTERRUPT_AGAIN);
+            self.helper.send(&json!({"do": "interrupt"}));
+            return;
+        }
+        cell.next_interrupt = None;
+        if cell.timed_out {
+            let stuck = State::Stuck { cell: cell.number };
+            if let State::Running(cell) = std::mem::replace(&mut self.state, stuck) {
+                cell.finish(CellEnd::Stuck, None);
+            }
+        }
+    }
+
+    /// Ends helper and kernel, and tells everybody who waits.
+    async fn end(mut self, answer: Option<Answer<()>>, mut controls: mpsc::Receiver<Control>) {
+        controls.close();
+        let reason = self.helper.end().await;
+        let ended = || Error::Ended { reason: reason.clone() };
+        if let State::Running(cell) | State::Starting { cell: Some(cell) } = self.state {
+            let _ = cell.answer.send(Err(ended()));
+        }
+        while let Some(control) = self.held.pop_front().or_else(|| controls.try_recv().ok()) {
+            match control {
+                Control::Execute { answer, .. } => drop(answer.send(Err(ended()))),
+                Control::Ready { answer } | Control::Restart { answer } => {
+                    let _ = answer.send(Err(ended()));
+                }
+                Control::Interrupt { answer } | Control::ShutDown { answer } => {
+                    let _ = answer.send(Ok(()));
+                }
+            }
+        }
+        if let Some(answer) = answer {
+            let _ = answer.send(Ok(()));
+        }
+    }
+}
+
+impl Cell {
+    fn keep(&mut self, output: CellOutput, size: usize) {
+        if self.kept + size > KEPT_OUTPUT {
+            self.left_out += size as u64;
+            return;
+        }
+        self.kept += size;
+        if let Some(subscriber) = &self.subscriber {
+            let _ = subscriber.send(output.clone());
+        }
+        // What is printed in small pieces is still one text.
+        match (self.outputs.last_mut(), &output) {
+            (
+                Some(CellOutput::Stream { name, text }),
+                CellOutput::Stream { name: new_name, text: new_text },
+            ) if name == new_name => text.push_str(new_text),
+            _ => self.outputs.push(output),
+        }
+    }
+
+    fn finish(self, ended: CellEnd, execution_count: Option<u64>) {
+        let duration = self.began.elapsed();
+        let Self { answer, outputs, left_out, .. } = self;
+        let result = CellResult { outputs, left_out, ended, execution_count, duration };
+        let _ = answer.send(Ok(result));
+    }
+}
+
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => time::sleep_until(instant.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,284 @@
+//! Sessions within walls: what the kernel refuses to a confined shell, and what still works.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+mod support;
+
+use std::{fs, net::TcpListener, path::PathBuf, process::Command};
+
+use sandbox::{
+    Error,
+    isolation::{self, Level, Limits, Network, Policy, Unavailable},
+    shell::{Config, Ended, Key, Session, Shells},
+};
+use support::{Home, ended, finish, run, test, until_printed, within};
+
+/// Says so where the kernel lacks it; elsewhere these tests must not be passed over.
+fn landlock_works() -> bool {
+    match isolation::require(Level::Landlock) {
+        Ok(_) => true,
+        Err(isolation::Error::Unavailable { reason: Unavailable::NotInKernel, .. }) => {
+            eprintln!("skipped: this kernel has no Landlock");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A directory for temporary files, and one outside of all walls.
+fn places(home: &Home) -> (PathBuf, PathBuf) {
+    let places = ["temporary", "outside"].map(|name| home.root().parent().unwrap().join(name));
+    for place in &places {
+        fs::create_dir_all(place).unwrap();
+    }
+    let [temporary, outside] = places;
+    fs::write(outside.join("file"), "kept").unwrap();
+    (temporary, outside)
+}
+
+fn policy(home: &Home) -> Policy {
+    Policy::for_workspace(Level::Landlock, &home.work(), &places(home).0)
+}
+
+async fn confined(home: &Home, shells: &Shells, name: &str, policy: &Policy) -> Session {
+    let mut spec = home.spec(name);
+    spec.environment.push(("TMPDIR".into(), places(home).0.into()));
+    spec.environment.push(("OUTSIDE".into(), places(home).1.into()));
+    spec.environment.push(("ROOT".into(), home.root().into()));
+    within("creating a session", shells.create_confined(spec, policy)).await.unwrap()
+}
+
+#[test]
+fn a_confined_shell_writes_only_where_it_may() {
+    if !landlock_works() {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = confined(&home, &shells, "a", &policy(&home)).await;
+        let free = home.session(&shells, "free").await;
+        for text in [
+            "echo x >a && mkdir d && mv a d/b && rm -r d",
+            "echo x >\"$TMPDIR/a\" && rm \"$TMPDIR/a\"",
+            "f=$(mktemp) && echo x >\"$f\" && rm \"$f\"",
+            "cat \"$OUTSIDE/file\" >/dev/null && echo x >/dev/tty",
+            // Here-documents of this size lie in a temporary file.
+            "wc -c <<E\n$(head -c 100000 /dev/zero | tr '\\0' x)\nE",
+            "python3 -c 'import pty, os; os.close(pty.openpty()[1])'",
+            "[ \"$(cat <(echo through a pipe))\" = 'through a pipe' ]",
+        ] {
+            assert_eq!(finish(&session, text).await.exit_code, 0, "{text}");
+        }
+        let attacks = [
+            "echo x >\"$OUTSIDE/new\"",
+            "echo x >>\"$OUTSIDE/file\"",
+            "truncate -s 0 \"$OUTSIDE/file\"",
+            "rm \"$OUTSIDE/file\"",
+            "ln -s \"$OUTSIDE\" door; echo x >door/file",
+            "setsid -w sh -c 'echo x >\"$OUTSIDE/new\"'",
+            // What the sandbox itself lives by.
+            "echo x >>\"$ROOT/sessions/a/log\"",
+            "echo x >>\"$ROOT/sessions/a/index\"",
+            "echo x >|\"$ROOT/sessions/a/expected\"",
+            "echo x >|\"$ROOT/sessions/a/policy\"",
+            "rm \"$ROOT/sessions/a/session.json\"",
+            "mv \"$ROOT/sessions/a\" \"$ROOT/sessions/b\"",
+            "echo x >\"$ROOT/alive\"",
+            "rm \"$ROOT/owner.lock\"",
+            "touch \"$ROOT/sessions/free/new\"",
+        ];
+        for text in attacks {
+            assert_ne!(finish(&session, text).await.exit_code, 0, "{text}");
+        }
+        assert_eq!(fs::read(places(&home).1.join("file")).unwrap(), b"kept");
+        assert!(!places(&home).1.join("new").exists());
+        // It was the policy that refused: a free shell may do such things.
+        let text = format!("echo x >{0}/new && rm {0}/new", places(&home).1.display());
+        assert_eq!(finish(&free, text).await.exit_code, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
+    if !landlock_works() {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = confined(&home, &shells, "a", &policy(&home)).await;
+        let free = home.session(&shells, "free").await;
+        let list = format!("tmux -S {}/tmux list-sessions", home.root().display());
+        assert_eq!(finish(&free, list.as_str()).await.exit_code, 0);
+        assert_ne!(finish(&session, list.as_str()).await.exit_code, 0);
+        let socket = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
+        assert_ne!(finish(&session, socket).await.exit_code, 0);
+        assert_eq!(finish(&session, socket.replace("AF_UNIX", "AF_INET")).await.exit_code, 0);
+        assert_eq!(
+            finish(&session, socket.replace("socket(socket.AF_UNIX)", "socketpair()"))
+                .await
+                .exit_code,
+            0
+        );
+        if isolation::require(Level::Landlock).unwrap().signals {
+            for process in [std::process::id(), shells.server().pid] {
+                let signal = format!("kill -0 {process}");
+                assert_eq!(finish(&free, signal.as_str()).await.exit_code, 0);
+                assert_ne!(finish(&session, signal).await.exit_code, 0);
+            }
+        }
+        // Allowed on request, and then all of them are.
+        let policy = Policy { unix_sockets: true, ..policy(&home) };
+        let social = confined(&home, &shells, "social", &policy).await;
+        assert_eq!(finish(&social, socket).await.exit_code, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn everything_else_works_as_in_a_free_shell() {
+    if !landlock_works() {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = confined(&home, &shells, "a", &policy(&home)).await;
+        assert_eq!(run(&session, "cd /usr; echo $PWD; (exit 3)").await, (3, "/usr\n".into()));
+        let job = session.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
+        until_printed(&session, 0, "up").await;
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 130);
+        let result = finish(&session, "sleep 50 &").await;
+        assert!(result.background_pid.is_some());
+        assert_eq!(finish(&session, "kill %1").await.exit_code, 0);
+        let job = session.run("read -r -p 'name? ' x; echo \"<$x>\"").await.unwrap();
+        until_printed(&session, 0, "name? ").await;
+        session.type_bytes("bob\r").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 0);
+
+        // A shell that replaces another has the same walls, under the next owner too.
+        let escape = "echo x >\"$OUTSIDE/new\"";
+        assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
+        assert_ne!(finish(&session, escape).await.exit_code, 0);
+        drop((session, shells));
+        let shells = home.open().await;
+        let session = shells.get(&support::id("a")).unwrap();
+        assert_ne!(finish(&session, escape).await.exit_code, 0);
+        assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
+        assert_ne!(finish(&session, escape).await.exit_code, 0);
+        assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn the_network_of_a_session_is_as_chosen() {
+    if !landlock_works() || !isolation::require(Level::Landlock).unwrap().tcp {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && exec 3<&-");
+        let cases = [
+            ("open", Network::Unrestricted, 0),
+            ("chosen", Network::Tcp { connect: vec![port], listen: vec![] }, 0),
+            ("off", Network::Tcp { connect: vec![], listen: vec![] }, 1),
+        ];
+        for (name, network, code) in cases {
+            let policy = Policy { network, ..policy(&home) };
+            let session = confined(&home, &shells, name, &policy).await;
+            assert_eq!(finish(&session, connect.as_str()).await.exit_code, code, "{name}");
+        }
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn limits_bite_in_a_session_and_spare_its_keepers() {
+    test(async {
+        const MIB: u64 = 1 << 20;
+        let home = Home::new();
+        let shells = home.open().await;
+        let limits = Limits {
+            cpu_seconds: Some(2),
+            memory_bytes: Some(256 * MIB),
+            processes: Some(4321),
+            file_bytes: Some(MIB),
+        };
+        let policy = Policy { limits, ..Policy::default() };
+        let session = confined(&home, &shells, "a", &policy).await;
+        // In a program of its own: the shell's own time goes on to the next command.
+        let spin = "bash -c 'while :; do :; done'";
+        assert_eq!(finish(&session, spin).await.exit_code, 128 + 24, "SIGXCPU");
+        assert_ne!(finish(&session, "head -c 2000000 /dev/zero >big").await.exit_code, 0);
+        assert_eq!(fs::metadata(home.work().join("big")).unwrap().len(), MIB);
+        let grow = "bash -c 'x=$(head -c 400000000 /dev/zero | tr \"\\0\" x)'";
+        assert_ne!(finish(&session, grow).await.exit_code, 0);
+        assert_eq!(run(&session, "ulimit -Hu").await, (0, "4321\n".into()));
+        // The log is not a file of the session's: it may grow beyond.
+        let result = finish(&session, "head -c 3000000 /dev/zero | tr '\\0' x").await;
+        assert_eq!((result.exit_code, result.lost), (0, 0));
+        assert_eq!(result.output.end - result.output.start, 3_000_000);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn what_cannot_be_enforced_is_not_started() {
+    if !landlock_works() {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let config = Config { require: Level::Landlock, ..home.config() };
+        let shells = home.open_with(config).await;
+        let error = shells.create(home.spec("a")).await.unwrap_err();
+        assert!(error.to_string().contains("landlock is required here"), "{error}");
+        let mut missing = policy(&home);
+        missing.writable.push(home.work().join("missing"));
+        let mut inviting = policy(&home);
+        inviting.writable.push(home.root().parent().unwrap().into());
+        for (policy, words) in [(missing, "missing"), (inviting, "state directory")] {
+            let error = shells.create_confined(home.spec("a"), &policy).await.unwrap_err();
+            assert!(
+                matches!(error, Error::Invalid(_)) && error.to_string().contains(words),
+                "{error}"
+            );
+        }
+        assert!(shells.list().is_empty());
+        assert_eq!(fs::read_dir(home.root().join("sessions")).unwrap().count(), 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn the_command_line_can_require_walls() {
+    if !landlock_works() {
+        return;
+    }
+    let home = Home::new();
+    let (temporary, outside) = places(&home);
+    let sandbox = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
+        command.args(["shell", "--require", "landlock", "--root"]).arg(home.root()).args(arguments);
+        command.current_dir(home.work()).env("HOME", home.work()).env("TMPDIR", &temporary);
+        command.output().unwrap()
+    };
+    let escape =
+        format!("echo x >inside; echo x >\"$TMPDIR/too\"; echo x >{}/new", outside.display());
+    let output = sandbox(&["run", "a", &escape]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(home.work().join("inside").exists() && temporary.join("too").exists());
+    assert!(!outside.join("new").exists());
+    assert!(sandbox(&["end"]).status.success());
+    let doctor = Command::new(env!("CARGO_BIN_EXE_sandbox")).arg("doctor").output().unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("isolation landlock: restricts files"), "{doctor}");
+    assert!(doctor.contains("Unix sockets"), "{doctor}");
+}
