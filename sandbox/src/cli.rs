@@ -20,6 +20,8 @@ use sandbox::{
     },
 };
 
+use crate::serve::{ServeArguments, serve};
+
 /// Persistent shells for agents.
 #[derive(Debug, Parser)]
 #[command(version)]
@@ -47,6 +49,8 @@ enum Command {
         #[command(subcommand)]
         verb: Verb,
     },
+    /// Serves actions over HTTP in place of OpenHands' action execution server.
+    Serve(ServeArguments),
     /// Records a pane; started by tmux.
     #[command(hide = true)]
     Record {
@@ -161,6 +165,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             match enter(&directory, command).context("confining the shell")? {}
         }
         Command::Doctor => doctor(),
+        Command::Serve(arguments) => serve(arguments),
         Command::Keep { root } => {
             keep(&root).context("keeping")?;
             Ok(ExitCode::SUCCESS)
@@ -178,18 +183,18 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn block_on<T, E: Into<anyhow::Error>>(
+pub(crate) fn block_on<T, E: Into<anyhow::Error>>(
     future: impl Future<Output = Result<T, E>>,
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(future).map_err(Into::into)
 }
 
-fn config(root: PathBuf) -> anyhow::Result<Config> {
+pub(crate) fn config(root: PathBuf) -> anyhow::Result<Config> {
     Ok(Config::new(root, env::current_exe().context("finding this program")?))
 }
 
-fn default_root() -> PathBuf {
+pub(crate) fn default_root() -> PathBuf {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     runtime.map_or_else(
         || env::temp_dir().join(format!("sandbox-{}", rustix::process::getuid().as_raw())),

@@ -1,6 +1,8 @@
-//! The `sandbox` program: recorder of the shells, and a small command line to try things by hand.
+//! The `sandbox` program: recorder of the shells, action server, and a small command line to try
+//! things by hand.
 
 mod cli;
+mod serve;
 
 use std::process::ExitCode;
 

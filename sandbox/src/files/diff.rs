@@ -21,6 +21,19 @@ pub fn unified_diff(old: &str, new: &str, names: (&str, &str), context: usize) -
         .to_string()
 }
 
+/// The same without context, for texts that are lists of lines with a `\n` between each two, so that
+/// a final line end begins one more, empty, line.
+pub fn unified_diff_of_lines(old: &str, new: &str, names: (&str, &str)) -> String {
+    let (old, new) = (old.split('\n').collect::<Vec<_>>(), new.split('\n').collect::<Vec<_>>());
+    TextDiff::configure()
+        .timeout(EFFORT)
+        .diff_slices(&old, &new)
+        .unified_diff()
+        .context_radius(0)
+        .header(names.0, names.1)
+        .to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

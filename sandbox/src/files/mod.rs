@@ -30,7 +30,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use diff::unified_diff;
+pub use diff::{unified_diff, unified_diff_of_lines};
 pub use document::{Encoding, LineEnding};
 pub use edit::{EDIT_BYTES, Edited, Editor, LINES_REPORTED, Undo};
 pub use error::Error;
@@ -45,4 +45,4 @@ pub use stat::{Kind, Links, Stat, stat};
 pub use tree::{
     Destination, Parents, Removal, copy, create_directory, move_entry, remove, remove_directory,
 };
-pub use write::{Durability, Existing, Owner, WriteOptions, Written, write};
+pub use write::{Durability, Existing, Owner, WriteOptions, Written, set_mode, write};

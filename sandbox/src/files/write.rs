@@ -75,6 +75,11 @@ pub struct Written {
     pub owner: Owner,
 }
 
+/// Sets the permission bits of what is at a path.
+pub fn set_mode(path: &WorkspacePath, mode: u32) -> Result<(), Error> {
+    fchmod(path.open()?, Mode::from_raw_mode(mode)).map_err(|error| path.failed(error.into()))
+}
+
 /// Writes the whole content of a file.
 pub fn write(path: &WorkspacePath, bytes: &[u8], options: WriteOptions) -> Result<Written, Error> {
     let mut pending = Pending::begin(path, options)?;

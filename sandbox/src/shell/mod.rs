@@ -72,7 +72,7 @@ pub use log::{Log, Subscription, View};
 pub use marker::Seq;
 pub use process::ProcessId;
 pub use recorder::record;
-pub use render::{Colours, render};
+pub use render::{Colours, render, render_last};
 pub use session::{Access, Session};
 pub use shells::Shells;
 pub use state::{CommandResult, Ended, Phase, Status};

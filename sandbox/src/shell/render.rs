@@ -24,8 +24,13 @@ pub enum Colours {
 
 /// Renders output as a terminal of this size would show it, from an empty screen.
 pub fn render(output: &[u8], size: Size, colours: Colours) -> String {
+    render_last(output, size, colours, LINES)
+}
+
+/// The same, with at most so many lines above the screen. A line costs memory for all its columns.
+pub fn render_last(output: &[u8], size: Size, colours: Colours, lines: usize) -> String {
     let (columns, rows) = (usize::from(size.columns.max(1)), usize::from(size.rows.max(1)));
-    let mut terminal = Terminal::with_scrollback(columns, rows, Some(LINES))
+    let mut terminal = Terminal::with_scrollback(columns, rows, Some(lines))
         .expect("both dimensions are at least one");
     terminal.feed(String::from_utf8_lossy(output).as_ref());
     let mut text = String::new();

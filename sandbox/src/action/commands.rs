@@ -1,0 +1,181 @@
+//! Whether a text is one command or several.
+//!
+//! Commands that stand on lines of their own are several: the first could end the shell or read the
+//! rest as its input, and there would be one exit code for all of them. What is joined by operators,
+//! or by being one compound command, is one.
+
+use std::{path::Path, process::Stdio};
+
+use brush_parser::{ParseError, Parser, ParserOptions, ast::SourceLocation as _};
+use tokio::{io::AsyncWriteExt as _, process::Command};
+
+/// What a text is to a shell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Commands {
+    /// Nothing but comments and blanks.
+    None,
+    /// One command; also a text that cannot be parsed, since the shell may know better.
+    One,
+    /// Several, each with the comments that follow it.
+    Several(Vec<String>),
+    /// The beginning of a command: a quote, a heredoc or a compound command is still open.
+    Unfinished,
+}
+
+pub(super) fn parse(text: &str) -> Commands {
+    let text = text.trim();
+    let parsed = Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program();
+    let commands = match parsed {
+        Ok(program) => program.complete_commands,
+        Err(ParseError::ParsingAtEndOfInput) => return Commands::Unfinished,
+        Err(ParseError::Tokenizing { inner, .. }) if inner.is_incomplete() => {
+            return Commands::Unfinished;
+        }
+        Err(_) => return Commands::One,
+    };
+    match commands.len() {
+        0 => return Commands::None,
+        1 => return Commands::One,
+        _ => {}
+    }
+    // The first one has the comments before it too.
+    let mut starts = vec![Some(0)];
+    starts.extend(commands.iter().skip(1).map(|command| {
+        // The parser counts characters.
+        let index = command.location()?.start.index;
+        Some(text.char_indices().nth(index)?.0)
+    }));
+    let piece = |number: usize| {
+        let end = starts.get(number + 1).copied().unwrap_or(Some(text.len()));
+        Some(text[starts[number]?..end?].trim().to_owned())
+    };
+    // The parser does not know where some commands begin; their text is then its own print.
+    let piece = |(number, command): (usize, &brush_parser::ast::CompleteCommand)| {
+        piece(number).unwrap_or_else(|| command.to_string())
+    };
+    Commands::Several(commands.iter().enumerate().map(piece).collect())
+}
+
+/// The same, with a second opinion on texts that seem unfinished: an agent that is told to finish a
+/// command which is whole would be stuck.
+pub(super) async fn parse_with(bash: &Path, text: &str) -> Commands {
+    match parse(text) {
+        Commands::Unfinished if !bash_complains(bash, text).await => Commands::One,
+        commands => commands,
+    }
+}
+
+/// Lets bash read a text without running it.
+async fn bash_complains(bash: &Path, text: &str) -> bool {
+    let mut command = Command::new(bash);
+    command.arg("-n").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let Ok(mut child) = command.kill_on_drop(true).spawn() else { return true };
+    let input = child.stdin.take();
+    let write = async {
+        if let Some(mut input) = input {
+            // If bash does not want to read all of it, it has something to say about it.
+            let _ = input.write_all(text.as_bytes()).await;
+        }
+    };
+    let (output, ()) = tokio::join!(child.wait_with_output(), write);
+    output.is_ok_and(|output| !output.status.success() || !output.stderr.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        let expected = expected.iter().map(|&piece| piece.to_owned()).collect();
+        assert_eq!(parse(text), Commands::Several(expected), "{text:?}");
+    }
+
+    #[test]
+    fn one_command_may_have_many_lines() {
+        for text in [
+            "ls",
+            "a; b && c || d | e &",
+            "for i in 1 2; do\n  echo $i\ndone",
+            "if true; then\n  x\nelse\n  y\nfi",
+            "while read -r line\ndo\n  echo \"$line\"\ndone < file",
+            "case $x in\n  a) b ;;\n  *) c ;;\nesac",
+            "f() {\n  echo\n}",
+            "echo a \\\n  b",
+            "echo 'a\nb'",
+            "echo \"a\nb\"",
+            "a &&\nb",
+            "a |\nb",
+            "(\na\nb\n)",
+            "cat <<EOF\nline\n\nmore $x\nEOF",
+            "cat <<'EOF' > file\n`not closed\n'nor this\nEOF",
+            "cat <<-EOF\n\ta\n\tEOF",
+            "x=$(\necho\n)",
+            "python3 -c \"\nimport os\nprint(1)\n\"",
+            "[[ a == b ]] &&\n  echo",
+            "ls # comment\n# more",
+            "# comment\nls",
+            "echo 'ä\nö'",
+        ] {
+            assert_eq!(parse(text), Commands::One, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn commands_on_lines_of_their_own_are_several() {
+        check("a\nb", &["a", "b"]);
+        check("a\n\n\nb\nc", &["a", "b", "c"]);
+        check("cmd # c\n# more\nls", &["cmd # c\n# more", "ls"]);
+        check("cat <<EOF\nx\nEOF\nls", &["cat <<EOF\nx\nEOF", "ls"]);
+        check("sleep 1 &\nls", &["sleep 1 &", "ls"]);
+        check("for i in 1; do\n a\ndone\nls", &["for i in 1; do\n a\ndone", "ls"]);
+        check("echo 'ä\nö'\necho ü", &["echo 'ä\nö'", "echo ü"]);
+        check("A=1\nB=2", &["A=1", "B=2"]);
+        check("[[ a ]]\n((1))", &["[[ a ]]", "((1))"]);
+        check("> file\nls", &["> file", "ls"]);
+        check("ls\n> file", &["ls", "> file"]);
+        check("# c\na\nb", &["# c\na", "b"]);
+    }
+
+    #[test]
+    fn a_beginning_is_unfinished() {
+        for text in [
+            "echo 'a\nb",
+            "echo \"a",
+            "cat <<EOF",
+            "cat <<EOF\nx",
+            "echo `a\nb",
+            "echo $(a",
+            "if true\nthen",
+            "for x in a b; do",
+            "a &&",
+            "a |",
+            "{",
+        ] {
+            assert_eq!(parse(text), Commands::Unfinished, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_parsed_is_one() {
+        for text in [")\n(", "a ;; b"] {
+            assert_eq!(parse(text), Commands::One, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        for text in ["", "  ", "# only a comment", "# a\n# b\n"] {
+            assert_eq!(parse(text), Commands::None, "{text:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn bash_has_the_last_word() {
+        let bash = Path::new("bash");
+        assert!(bash_complains(bash, "cat <<EOF\nx").await);
+        assert!(bash_complains(bash, "echo 'a").await);
+        assert!(!bash_complains(bash, "[[ $x =~ ^(a|b)$ ]] && echo ${x//\\'/}").await);
+        assert_eq!(parse_with(bash, "cat <<EOF").await, Commands::Unfinished);
+        assert_eq!(parse_with(bash, "echo a\necho b").await, parse("echo a\necho b"));
+    }
+}

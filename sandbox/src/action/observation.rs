@@ -1,0 +1,200 @@
+//! What an agent learns from an action.
+
+use std::{path::PathBuf, time::Duration};
+
+/// What came of an action.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observation {
+    /// Of a command.
+    Run(RunObservation),
+    /// Of reading.
+    Read {
+        /// The path: absolute, except for a view, where it is as given.
+        path: PathBuf,
+        /// What is there.
+        content: ReadContent,
+    },
+    /// Of writing.
+    Written {
+        /// The absolute path.
+        path: PathBuf,
+    },
+    /// Of editing.
+    Edited(EditObservation),
+    /// A directory was made, or something was removed.
+    Done {
+        /// Its absolute path.
+        path: PathBuf,
+    },
+    /// The shell has ended.
+    Closed,
+}
+
+/// What came of a command so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunObservation {
+    /// The text that was given, without the blanks around it.
+    pub command: String,
+    /// What was printed since the last observation, as a terminal shows it.
+    pub content: String,
+    /// How it stands.
+    pub outcome: Outcome,
+    /// The state of the shell, if it is at its prompt.
+    pub shell: Option<ShellReport>,
+    /// Whether an earlier observation has told a part of this command's output.
+    pub continued: bool,
+    /// The number of last lines that the content is, if there were more.
+    pub last_lines: Option<usize>,
+    /// Whether the output is for a program only.
+    pub hidden: bool,
+}
+
+/// How a command stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It has ended.
+    Completed {
+        /// Its exit code; -1 if there is none to know.
+        exit_code: i32,
+        /// The control key that was sent, if one was.
+        key: Option<char>,
+        /// What else is to say.
+        completion: Completion,
+    },
+    /// It goes on and has printed nothing for this long.
+    Quiet(Duration),
+    /// It goes on, and the time is over.
+    TimedOut(Duration),
+    /// The new command was not run, because the former one still runs.
+    Busy,
+    /// There is no command to wait for or to type into.
+    NothingRunning(NothingRunning),
+}
+
+/// What else is to say of a command that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    /// Nothing.
+    Plain,
+    /// The shell has ended with it, and there is a new one in the same directory.
+    ShellReplaced,
+    /// It had ended before the input came, which was therefore not sent.
+    InputNotSent,
+}
+
+/// What was wanted of a command although there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NothingRunning {
+    /// Its output.
+    Output,
+    /// To take input.
+    Input,
+}
+
+/// What a shell tells of itself at its prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellReport {
+    /// Its directory.
+    pub cwd: PathBuf,
+    /// Its user.
+    pub user: String,
+    /// The machine.
+    pub host: String,
+    /// The latest background process.
+    pub background_pid: Option<u32>,
+    /// The Python that it would run.
+    pub python: Option<PathBuf>,
+}
+
+/// What is in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadContent {
+    /// Lines as they are.
+    Text(String),
+    /// An image, a film or a document.
+    Media {
+        /// Its media type.
+        media_type: &'static str,
+        /// The whole file.
+        bytes: Vec<u8>,
+    },
+    /// Lines to look at.
+    Lines {
+        /// The text. A final line end counts as one more line, which is empty.
+        text: String,
+        /// The number of the first line.
+        first: usize,
+        /// The number of lines of the file, if a range went beyond them.
+        only: Option<usize>,
+    },
+    /// What a directory holds, two levels deep.
+    Directory {
+        /// Absolute paths, the directory first, directories with a slash at the end, sorted.
+        entries: Vec<String>,
+        /// Hidden entries of the directory itself that are left out.
+        hidden: usize,
+    },
+}
+
+/// What came of editing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditObservation {
+    /// The path as given.
+    pub path: PathBuf,
+    /// What was done.
+    pub edition: Edition,
+}
+
+/// What was done to a file, with what an agent wants to see of it. The texts end their lines with `\n`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edition {
+    /// It was only looked at.
+    Viewed(ReadContent),
+    /// It was made.
+    Created {
+        /// Its text.
+        text: String,
+    },
+    /// A text in it was replaced.
+    Replaced {
+        /// The text before.
+        before: String,
+        /// The text now.
+        after: String,
+        /// The lines around the change.
+        snippet: String,
+        /// The number of the first of them.
+        first: usize,
+    },
+    /// Lines were inserted.
+    Inserted {
+        /// The text before.
+        before: String,
+        /// The text now.
+        after: String,
+        /// The lines around the change.
+        snippet: String,
+        /// The number of the first of them.
+        first: usize,
+    },
+    /// The last change was taken back.
+    Undone {
+        /// The text before.
+        before: String,
+        /// The text now.
+        after: String,
+    },
+}
+
+impl Edition {
+    /// The texts before and after.
+    pub fn change(&self) -> (&str, &str) {
+        match self {
+            Self::Viewed(_) => ("", ""),
+            Self::Created { text } => ("", text),
+            Self::Replaced { before, after, .. }
+            | Self::Inserted { before, after, .. }
+            | Self::Undone { before, after } => (before, after),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Who may speak to the server.
+//!
+//! Clients show a key in a header, if the server has one. Web pages never may: a page that a person
+//! visits could otherwise run commands on a server without a key, since a browser sends its requests
+//! to any local port. Browsers tell on themselves by certain headers, and a page that has made its own
+//! name point to this machine by the name in `Host`.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, uri::Authority};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::failure::Failure;
+
+/// Where clients show the key.
+pub(super) const KEY_HEADER: HeaderName = HeaderName::from_static("x-session-api-key");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// Paths that need no key.
+const OPEN: [&str; 2] = ["/alive", "/server_info"];
+
+/// The rules of one server.
+#[derive(Clone)]
+pub struct Access {
+    /// A digest, so that the comparison takes equally long for keys of any length.
+    key: Option<[u8; 32]>,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access").field("has_key", &self.key.is_some()).finish()
+    }
+}
+
+impl Access {
+    /// An empty key is none.
+    pub fn new(key: &str) -> Self {
+        Self { key: (!key.is_empty()).then(|| Sha256::digest(key).into()) }
+    }
+
+    /// Whether there is a key.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    pub(super) fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), Failure> {
+        let forbidden = |detail: &str| Failure::new(StatusCode::FORBIDDEN, detail);
+        let is_cross = |site: &&[u8]| !matches!(*site, b"none" | b"same-origin");
+        let fetch_site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
+        if headers.contains_key(header::ORIGIN) || fetch_site.as_ref().is_some_and(is_cross) {
+            return Err(forbidden("web pages may not use this server"));
+        }
+        let Some(key) = &self.key else {
+            return match headers.get(header::HOST) {
+                Some(host) if !is_local(host.as_bytes()) => Err(forbidden(
+                    "without SESSION_API_KEY this server answers to the names of this machine only",
+                )),
+                _ => Ok(()),
+            };
+        };
+        let shown = headers.get(KEY_HEADER).map_or(&b""[..], |value| value.as_bytes());
+        let shown: [u8; 32] = Sha256::digest(shown).into();
+        let is_right = bool::from(shown.ct_eq(key));
+        if is_right || OPEN.contains(&path) { Ok(()) } else { Err(forbidden("Invalid API Key")) }
+    }
+}
+
+/// Whether the name in `Host` can only mean this machine.
+fn is_local(host: &[u8]) -> bool {
+    let Ok(authority) = Authority::try_from(host) else { return false };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), value.parse().unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    fn check(key: &str, path: &str, pairs: &[(&'static str, &str)], allowed: bool) {
+        let result = Access::new(key).check(path, &headers(pairs));
+        assert_eq!(result.is_ok(), allowed, "{key:?} {path} {pairs:?}: {result:?}");
+    }
+
+    #[test]
+    fn the_key_opens() {
+        check("secret", "/list_files", &[("x-session-api-key", "secret")], true);
+        check("secret", "/list_files", &[("x-session-api-key", "secret ")], false);
+        check("secret", "/list_files", &[("x-session-api-key", "")], false);
+        check("secret", "/list_files", &[], false);
+        check("secret", "/nowhere", &[], false);
+        check("secret", "/alive", &[], true);
+        check("secret", "/server_info", &[("host", "example.org")], true);
+        check("secret", "/alive/", &[], false);
+        check("", "/list_files", &[], true);
+    }
+
+    #[test]
+    fn web_pages_are_refused() {
+        check("", "/execute_action", &[("origin", "https://example.org")], false);
+        check("", "/alive", &[("origin", "null")], false);
+        check("", "/execute_action", &[("sec-fetch-site", "cross-site")], false);
+        check("", "/openapi.json", &[("sec-fetch-site", "none"), ("host", "localhost:1")], true);
+        let key = ("x-session-api-key", "secret");
+        check("secret", "/execute_action", &[("origin", "https://example.org"), key], false);
+    }
+
+    #[test]
+    fn without_a_key_only_local_names_count() {
+        for host in ["localhost:3000", "127.0.0.1:3000", "127.1.2.3", "[::1]:3000", "LOCALHOST"] {
+            check("", "/execute_action", &[("host", host)], true);
+        }
+        for host in ["example.org", "localhost.example.org:3000", "10.0.0.1:3000", "", "a b"] {
+            check("", "/execute_action", &[("host", host)], false);
+        }
+        let key = ("x-session-api-key", "secret");
+        check("secret", "/execute_action", &[("host", "box.example.org"), key], true);
+    }
+}

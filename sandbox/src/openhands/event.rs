@@ -1,0 +1,407 @@
+//! Events as clients send them, and the actions that they mean.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use super::failure::Failure;
+use crate::action::{
+    Action, ActionError, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write,
+};
+
+/// Arguments that mean nothing to a server, and those that only older clients send.
+const IGNORED: [&str; 10] = [
+    "thought",
+    "security_risk",
+    "confirmation_state",
+    "is_confirmed",
+    "keep_prompt",
+    "task_completed",
+    "timestamp",
+    "translated_ipython_code",
+    "image_urls",
+    "images_urls",
+];
+
+/// Actions that clients answer themselves.
+const NOT_FOR_SERVERS: [&str; 14] = [
+    "null",
+    "think",
+    "finish",
+    "reject",
+    "delegate",
+    "recall",
+    "change_agent_state",
+    "message",
+    "system",
+    "condensation",
+    "condensation_request",
+    "call_tool_mcp",
+    "task_tracking",
+    "loop_recovery",
+];
+
+/// Actions that a server carries out.
+const KNOWN: [&str; 8] = ["run", "read", "write", "edit", "mkdir", "rmdir", "rm", "close"];
+
+/// An action as it came.
+#[derive(Debug)]
+pub(super) struct Event {
+    /// What to do, or why an agent's arguments make no sense, which it is told like any result.
+    pub(super) request: Result<Request, ActionError>,
+    pub(super) asked: Asked,
+}
+
+/// What the answer has to know of the question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asked {
+    Run { hidden: bool },
+    Read { path: String },
+    View { path: String },
+    Write { path: String },
+    Edit { path: String, old: Option<String>, new: Option<String> },
+    Other,
+}
+
+/// Reads the body of a request.
+pub(super) fn parse(body: &[u8]) -> Result<Event, Failure> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|error| Failure::unprocessable("body", &format!("it is not JSON: {error}")))?;
+    let Value::Object(mut body) = body else {
+        return Err(Failure::unprocessable("body", "it must be an object with the key `action`"));
+    };
+    match body.remove("action") {
+        Some(Value::Object(event)) => parse_event(event),
+        Some(_) => Err(Failure::unprocessable("body.action", "it must be an object")),
+        None => Err(Failure::unprocessable("body.action", "it is missing")),
+    }
+}
+
+fn parse_event(mut event: Map<String, Value>) -> Result<Event, Failure> {
+    let name = match event.remove("action") {
+        Some(Value::String(name)) => name,
+        Some(_) => return Err(Failure::invalid("the name of an action must be a string")),
+        None if event.contains_key("observation") => {
+            return Err(Failure::invalid("Invalid action type: this is an observation"));
+        }
+        None => return Err(Failure::invalid("Unknown event type: it has no key `action`")),
+    };
+    let timeout = match event.remove("timeout") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(seconds(&value)?),
+    };
+    let mut args = match event.remove("args") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(args)) => args,
+        Some(_) => return Err(Failure::invalid("the `args` of an action must be an object")),
+    };
+    for ignored in IGNORED {
+        args.remove(ignored);
+    }
+    let (action, asked) = parse_action(&name, args)?;
+    // A limit of nothing means that there is none.
+    let timeout = timeout.filter(|limit| !limit.is_zero());
+    Ok(Event { request: action.map(|action| Request { action, timeout }), asked })
+}
+
+type Parsed = (Result<Action, ActionError>, Asked);
+
+fn parse_action(name: &str, args: Map<String, Value>) -> Result<Parsed, Failure> {
+    Ok(match name {
+        "run" => arguments::<RunArguments>(name, args)?.into_action(),
+        "read" => arguments::<ReadArguments>(name, args)?.into_action(),
+        "write" => {
+            let WriteArguments { path, content, start, end } = arguments(name, args)?;
+            let asked = Asked::Write { path: path.clone() };
+            (Ok(Action::Write(Write { path: path.into(), content, start, end })), asked)
+        }
+        "edit" => arguments::<EditArguments>(name, args)?.into_action()?,
+        "mkdir" => {
+            let PathArguments { path } = arguments(name, args)?;
+            (Ok(Action::CreateDirectory { path }), Asked::Other)
+        }
+        "rmdir" => {
+            let PathArguments { path } = arguments(name, args)?;
+            (Ok(Action::RemoveDirectory { path }), Asked::Other)
+        }
+        "rm" => {
+            let RemoveArguments { path, recursive } = arguments(name, args)?;
+            (Ok(Action::Remove { path, recursive }), Asked::Other)
+        }
+        "close" => {
+            let NoArguments {} = arguments(name, args)?;
+            (Ok(Action::Close), Asked::Other)
+        }
+        name if NOT_FOR_SERVERS.contains(&name) => {
+            return Err(Failure::invalid(&format!(
+                "'{name}' actions are answered by the client and are not for a runtime"
+            )));
+        }
+        name => {
+            return Err(Failure::invalid(&format!(
+                "'{name}' is not a known action; use one of {}",
+                KNOWN.join(", ")
+            )));
+        }
+    })
+}
+
+/// Takes the arguments of an action; an argument that it does not have is an error.
+fn arguments<T: DeserializeOwned>(name: &str, args: Map<String, Value>) -> Result<T, Failure> {
+    serde_json::from_value(Value::Object(args))
+        .map_err(|error| Failure::invalid(&format!("the arguments of '{name}' are wrong: {error}")))
+}
+
+fn seconds(value: &Value) -> Result<Duration, Failure> {
+    let wrong = || Failure::invalid(&format!("timeout must be a number of seconds, not {value}"));
+    let seconds = value.as_f64().ok_or_else(wrong)?;
+    Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|_| wrong())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunArguments {
+    command: String,
+    #[serde(default)]
+    is_input: bool,
+    #[serde(default)]
+    blocking: bool,
+    #[serde(default)]
+    is_static: bool,
+    #[serde(default)]
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    hidden: bool,
+}
+
+impl RunArguments {
+    fn into_action(self) -> Parsed {
+        let Self { command, is_input: input, blocking, is_static, cwd, hidden } = self;
+        let shell = if is_static { RunIn::Fresh { cwd } } else { RunIn::Main };
+        let run = Run { command, input, blocking, shell, hidden };
+        (Ok(Action::Run(run)), Asked::Run { hidden })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadArguments {
+    path: String,
+    #[serde(default)]
+    start: i64,
+    #[serde(default = "minus_one")]
+    end: i64,
+    #[serde(default)]
+    impl_source: Source,
+    #[serde(default)]
+    view_range: Option<Vec<i64>>,
+}
+
+/// Which of its readers and editors a client means.
+#[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Source {
+    #[default]
+    Default,
+    OhAci,
+    LlmBasedEdit,
+}
+
+impl ReadArguments {
+    fn into_action(self) -> Parsed {
+        let Self { path, start, end, impl_source, view_range } = self;
+        let read = |form| Ok(Action::Read(Read { path: path.clone().into(), form }));
+        if impl_source != Source::OhAci {
+            return (read(ReadAs::Slice { start, end }), Asked::Read { path: path.clone() });
+        }
+        let range = match view_range.map(<[i64; 2]>::try_from) {
+            None => Ok(None),
+            Some(Ok(range)) => Ok(Some(range)),
+            Some(Err(given)) => Err(ActionError::Argument {
+                name: "view_range",
+                value: format!("{given:?}"),
+                hint: "Give two integers: the first and the last line.".into(),
+            }),
+        };
+        let action = range.and_then(|range| read(ReadAs::View { range }));
+        (action, Asked::View { path: path.clone() })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WriteArguments {
+    path: String,
+    content: String,
+    #[serde(default)]
+    start: i64,
+    #[serde(default = "minus_one")]
+    end: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditArguments {
+    path: String,
+    #[serde(default)]
+    command: String,
+    #[serde(default)]
+    file_text: Option<String>,
+    #[serde(default)]
+    old_str: Option<String>,
+    #[serde(default)]
+    new_str: Option<String>,
+    #[serde(default)]
+    insert_line: Option<Value>,
+    // For editors that live in the client.
+    #[serde(default, rename = "content")]
+    _content: String,
+    #[serde(default, rename = "start")]
+    _start: i64,
+    #[serde(default, rename = "end")]
+    _end: i64,
+    #[serde(default)]
+    impl_source: Source,
+}
+
+impl EditArguments {
+    fn into_action(self) -> Result<Parsed, Failure> {
+        if self.impl_source == Source::LlmBasedEdit {
+            return Err(Failure::invalid("edits by a language model are made by the client"));
+        }
+        let Self { path, command, file_text, old_str, new_str, insert_line, .. } = self;
+        let asked = Asked::Edit { path: path.clone(), old: old_str.clone(), new: new_str.clone() };
+        let needed = |name: &str, value: Option<String>| {
+            value.ok_or_else(|| {
+                ActionError::Invalid(format!(
+                    "Parameter `{name}` is required for command: {command}."
+                ))
+            })
+        };
+        let edit = match command.as_str() {
+            "view" => Ok(EditCommand::View),
+            "create" => needed("file_text", file_text).map(|text| EditCommand::Create { text }),
+            "str_replace" => needed("old_str", old_str)
+                .map(|old| EditCommand::Replace { old, new: new_str.unwrap_or_default() }),
+            "insert" => match insert_line {
+                None => needed("insert_line", None).map(|_| EditCommand::View),
+                Some(line) => line_number(&line).and_then(|line| {
+                    needed("new_str", new_str).map(|text| EditCommand::Insert { line, text })
+                }),
+            },
+            "undo_edit" => Ok(EditCommand::Undo),
+            _ => Err(ActionError::Invalid(format!(
+                "Unrecognized command {command}: use view, create, str_replace, insert or undo_edit."
+            ))),
+        };
+        let action = edit.map(|command| Action::Edit(Edit { path: path.into(), command }));
+        Ok((action, asked))
+    }
+}
+
+/// A number, or a string that is one.
+fn line_number(line: &Value) -> Result<i64, ActionError> {
+    let number = match line {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.ok_or_else(|| {
+        ActionError::Invalid(format!(
+            "Invalid insert_line value: {line}; it must be a whole number."
+        ))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathArguments {
+    path: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RemoveArguments {
+    path: PathBuf,
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
+
+fn minus_one() -> i64 {
+    -1
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(event: &Value) -> Result<Event, Failure> {
+        parse(&serde_json::to_vec(&json!({ "action": event })).unwrap())
+    }
+
+    #[test]
+    fn what_a_client_adds_is_accepted() {
+        let event = check(&json!({
+            "id": 12, "timestamp": "2025-11-16T01:32:11", "source": "agent", "message": "m",
+            "cause": 11, "tool_call_metadata": {}, "llm_metrics": {}, "action": "run",
+            "args": {
+                "command": "ls", "is_input": false, "thought": "t", "blocking": true,
+                "is_static": true, "cwd": "/tmp", "hidden": true, "confirmation_state": "confirmed",
+                "security_risk": 7, "keep_prompt": true, "is_confirmed": "confirmed"
+            },
+            "timeout": 2.5
+        }));
+        let request = event.unwrap().request.unwrap();
+        assert_eq!(request.timeout, Some(Duration::from_millis(2500)));
+        let shell = RunIn::Fresh { cwd: Some("/tmp".into()) };
+        let command = "ls".into();
+        let run = Run { command, input: false, blocking: true, shell, hidden: true };
+        assert_eq!(request.action, Action::Run(run));
+    }
+
+    #[test]
+    fn no_time_is_no_limit() {
+        for timeout in [json!(0), json!(-1.0), json!(null)] {
+            let event = json!({"action": "close", "timeout": timeout});
+            assert_eq!(check(&event).unwrap().request.unwrap().timeout, None);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (event, word) in [
+            (json!({"action": "run"}), "command"),
+            (json!({"action": "run", "args": {"command": "x", "bogus": 1}}), "bogus"),
+            (json!({"action": "run", "args": {"command": 1}}), "string"),
+            (json!({"action": "dance"}), "dance"),
+            (json!({"action": "think", "args": {"thought": "x"}}), "think"),
+            (json!({"action": 3}), "string"),
+            (json!({"observation": "run"}), "Invalid action type"),
+            (json!({}), "Unknown event type"),
+            (json!({"action": "run", "args": {"command": "x"}, "timeout": "soon"}), "timeout"),
+            (json!({"action": "run", "args": {"command": "x"}, "timeout": 1e300}), "timeout"),
+            (
+                json!({"action": "edit", "args": {"path": "/x", "impl_source": "llm_based_edit"}}),
+                "client",
+            ),
+        ] {
+            let failure = check(&event).unwrap_err();
+            assert_eq!(failure.status(), 400, "{event}");
+            assert!(failure.detail().contains(word), "{event}: {failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_of_another_shape_is_unprocessable() {
+        for body in ["", "[]", "{}", "{\"action\": 1}", "nonsense"] {
+            assert_eq!(parse(body.as_bytes()).unwrap_err().status(), 422, "{body}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! An action server for agents that speak to OpenHands' own (version 0.62): the same routes, the same
+//! JSON, the same words where clients look for them.
+//!
+//! Everything that is peculiar to that wire is in here. [`event`] turns JSON into actions,
+//! [`answer`] and [`texts`] turn observations into JSON, and [`router`] is the list of routes; what is
+//! done is decided in [`crate::action`].
+//!
+//! The port is open at once. Requests that need the shell wait until it is at its first prompt, and
+//! `/alive` says whether it is. Where the original guesses, races or loses output, this one does
+//! not; `OPENHANDS.md` lists the differences.
+
+mod access;
+mod answer;
+mod event;
+mod execute;
+mod failure;
+mod info;
+mod router;
+mod server;
+mod texts;
+
+pub use access::Access;
+pub use answer::Traces;
+pub use server::{Config, serve};

@@ -1,0 +1,110 @@
+//! The life of a server.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::serve::ListenerExt as _;
+use tokio::{net::TcpListener, sync::SetOnce};
+
+use super::{Access, Traces, router};
+use crate::action::{ActionError, Executor, Settings};
+
+/// How long requests that are under way may take to end after the signal.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What a server is told at its start.
+#[derive(Debug)]
+pub struct Config {
+    /// Where and how actions are carried out.
+    pub actions: Settings,
+    /// Who may ask for them.
+    pub access: Access,
+    /// Whether errors tell where they come from.
+    pub traces: Traces,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) access: Access,
+    pub(super) traces: Traces,
+    executor: SetOnce<Arc<Executor>>,
+    started: Instant,
+    last_action: Mutex<Instant>,
+}
+
+/// Serves until `shutdown` comes, then ends the shells and everything in them. Fails if the shell cannot
+/// be started.
+pub async fn serve(
+    config: Config,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ActionError> {
+    let Config { actions, access, traces } = config;
+    let now = Instant::now();
+    let server = Arc::new(Server {
+        access,
+        traces,
+        executor: SetOnce::new(),
+        started: now,
+        last_action: Mutex::new(now),
+    });
+    // Small answers must not wait for one another.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let accepting = axum::serve(listener, router::router(Arc::clone(&server)))
+        .with_graceful_shutdown(async { drop(stopped.await) });
+    let mut accepting = tokio::spawn(accepting.into_future());
+
+    let started = async {
+        let executor = Arc::new(Executor::start(actions).await?);
+        let _ = server.executor.set(Arc::clone(&executor));
+        Ok::<_, ActionError>(executor)
+    };
+    tokio::pin!(started, shutdown);
+    let executor = tokio::select! {
+        executor = &mut started => {
+            let executor = executor?;
+            shutdown.await;
+            executor
+        }
+        // A shell that is on its way has to arrive before it can be ended.
+        () = &mut shutdown => match tokio::time::timeout(DRAIN, started).await {
+            Ok(executor) => executor?,
+            Err(_) => return Ok(()),
+        },
+    };
+    drop(stop);
+    // What waits for a command learns from its end that there is nothing to wait for.
+    executor.shut_down().await;
+    if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {
+        accepting.abort();
+    }
+    Ok(())
+}
+
+impl Server {
+    /// What carries actions out, as soon as it is ready.
+    pub(super) async fn executor(&self) -> &Arc<Executor> {
+        self.executor.wait().await
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.executor.get().is_some()
+    }
+
+    pub(super) fn started(&self) -> Instant {
+        self.started
+    }
+
+    pub(super) fn last_action(&self) -> Instant {
+        *self.last_action.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note_action(&self) {
+        *self.last_action.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}

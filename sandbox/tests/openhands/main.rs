@@ -1,0 +1,8 @@
+//! The contract of the action server, tested over real HTTP with real shells.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, though outside of a test function")]
+
+mod files;
+mod http;
+mod run;
+mod server;

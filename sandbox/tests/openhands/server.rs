@@ -1,0 +1,225 @@
+//! The real program in a directory of its own, which leaves nothing behind.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longest that anything may take; a machine under load is slow, but not that slow.
+pub const LIMIT: Duration = Duration::from_secs(90);
+
+pub struct Server {
+    child: Option<Child>,
+    home: TempDir,
+    pub url: String,
+    agent: ureq::Agent,
+    key: Option<&'static str>,
+}
+
+/// An answer of any kind.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub text: String,
+}
+
+/// How a server is started.
+#[derive(Clone, Default)]
+pub struct Options {
+    pub arguments: Vec<String>,
+    pub variables: Vec<(&'static str, String)>,
+    pub key: Option<&'static str>,
+    /// Seconds of silence. The usual is so long that it never comes by itself.
+    pub quiet: Option<u64>,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Self::start_with(&Options::default())
+    }
+
+    /// With a short patience for silent commands.
+    pub fn impatient() -> Self {
+        Self::start_with(&Options { quiet: Some(1), ..Options::default() })
+    }
+
+    pub fn start_with(options: &Options) -> Self {
+        // Below /tmp, because a socket's path must be short.
+        let home = tempfile::Builder::new().prefix("oh").tempdir_in("/tmp").unwrap();
+        fs::create_dir(home.path().join("work")).unwrap();
+        let config = ureq::Agent::config_builder();
+        let config = config.http_status_as_error(false).timeout_global(Some(LIMIT)).build();
+        let mut server =
+            Self { child: None, home, url: String::new(), agent: config.into(), key: options.key };
+        server.launch(options);
+        server
+    }
+
+    fn launch(&mut self, options: &Options) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
+        command.args(["serve", "0", "--working-dir"]).arg(self.work());
+        command.arg("--state").arg(self.home.path().join("state")).args(&options.arguments);
+        for name in ["SESSION_API_KEY", "RUNTIME_USERNAME", "RUNTIME_UID", "VSCODE_PORT"] {
+            command.env_remove(name);
+        }
+        // A home without start-up files, so that the tests do not depend on the user's.
+        command.env("HOME", self.work());
+        command.env("NO_CHANGE_TIMEOUT_SECONDS", options.quiet.unwrap_or(600).to_string());
+        command.envs(options.key.map(|key| ("SESSION_API_KEY", key)));
+        command.envs(options.variables.iter().map(|(name, value)| (name, value)));
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let (said, heard) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            errors.read_line(&mut line).unwrap();
+            said.send(line).unwrap();
+            // Nobody reads more, but the program must be able to write it.
+            let _ = errors.read_to_end(&mut Vec::new());
+        });
+        let line = heard.recv_timeout(LIMIT).expect("the program says where it serves");
+        let url = line.split_once("http://").expect("an address").1.trim();
+        self.url = format!("http://{url}");
+        self.child = Some(child);
+    }
+
+    /// The directory in which the shell starts.
+    pub fn work(&self) -> PathBuf {
+        self.home.path().join("work")
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.work().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        if let Some(key) = self.key {
+            request = request.header("X-Session-API-Key", key);
+        }
+        reply(request.call())
+    }
+
+    pub fn post(&self, path: &str, body: &str) -> Reply {
+        let headers = self.key.map(|key| ("X-Session-API-Key", key));
+        self.post_with(path, body, headers.as_slice())
+    }
+
+    pub fn post_with(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> Reply {
+        let mut request = self.agent.post(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        reply(request.header("Content-Type", "application/json").send(body))
+    }
+
+    /// Sends an event and takes any answer.
+    pub fn event(&self, event: &Value) -> Reply {
+        self.post("/execute_action", &json!({ "action": event }).to_string())
+    }
+
+    /// Sends an action that is answered with an observation.
+    pub fn action(&self, name: &str, args: Value) -> Value {
+        self.action_within(name, args, None)
+    }
+
+    pub fn action_within(&self, name: &str, args: Value, timeout: Option<f64>) -> Value {
+        let reply = self.event(&json!({"action": name, "args": args, "timeout": timeout}));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+
+    pub fn run(&self, command: &str) -> Value {
+        self.action("run", json!({ "command": command }))
+    }
+
+    /// Types into the running command.
+    pub fn input(&self, text: &str) -> Value {
+        self.action("run", json!({"command": text, "is_input": true}))
+    }
+
+    /// Runs a command that must succeed, and returns its output.
+    pub fn output(&self, command: &str) -> String {
+        let observation = self.settle(self.run(command));
+        assert_eq!(exit_code(&observation), 0, "{observation}");
+        content(&observation).to_owned()
+    }
+
+    /// Waits for the end of a command that may still run, with what it prints meanwhile.
+    pub fn settle(&self, mut observation: Value) -> Value {
+        while exit_code(&observation) == -1 {
+            let mut next = self.run("");
+            assert!(!content(&next).starts_with("ERROR: No previous"), "nothing runs");
+            next["content"] = (content(&observation).to_owned() + content(&next)).into();
+            observation = next;
+        }
+        observation
+    }
+
+    /// Asks the program to end and waits for that.
+    pub fn end(&mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        signal(child.id(), "TERM");
+        child.wait().unwrap().code()
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.is_some() {
+            self.end();
+        }
+        let socket = self.state().join("tmux");
+        if socket.exists() {
+            let mut command = Command::new("tmux");
+            let _ = command.arg("-S").arg(socket).arg("kill-server").output();
+        }
+    }
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+pub fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
+    assert!(status.unwrap().success());
+}
+
+pub fn content(observation: &Value) -> &str {
+    observation["content"].as_str().unwrap()
+}
+
+pub fn exit_code(observation: &Value) -> i64 {
+    observation["extras"]["metadata"]["exit_code"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("{observation}"))
+}
+
+pub fn metadata<'a>(observation: &'a Value, field: &str) -> &'a str {
+    observation["extras"]["metadata"][field].as_str().unwrap_or_else(|| panic!("{observation}"))
+}
+
+pub fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+fn reply(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Reply {
+    let mut answer = answer.unwrap();
+    let status = answer.status().as_u16();
+    let text = answer.body_mut().with_config().limit(1 << 30).read_to_string().unwrap();
+    Reply { status, text }
+}
