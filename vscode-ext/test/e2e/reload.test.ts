@@ -55,8 +55,7 @@ vscode_bridge.show_message("The word is ${word}")
     const { window } = await waitingRun('stopped');
     await window.reload();
     await window.status('Evolve: 1 running');
-    await window.command('Evolve: Show Run Menu');
-    await window.choose('Show the terminal of stopped.evolve.yaml');
+    await window.command('Evolve: Show Run Menu', 'Show the terminal of stopped.evolve.yaml');
     await window.command('Evolve: Stop Run');
     await window.terminalShows('ended with exit code 143');
     await window.status(/Evolve$/);
@@ -65,14 +64,15 @@ vscode_bridge.show_message("The word is ${word}")
   });
 
   it('a second window on the folder stays out of a run until it is asked to answer', async () => {
+    // It is there before the run: one that opens later asks for the terminals of the first, and
+    // takes them when the first is too slow to say no.
+    const second = await play.open(workspace(path.join(play.home, 'shared'), { 'readme.txt': '' }));
     const { window, gate, word } = await waitingRun('shared');
-    const second = await play.open(path.join(play.home, 'shared'), window.context);
-    await second.command('Evolve: Show Run Menu');
-    await second.choose('Answer shared.evolve.yaml in this window');
-    await second.status('Evolve: 1 running');
     // The daemon asks the window that has the focus.
     await second.page.bringToFront();
     await second.page.locator('.part.titlebar').click();
+    await second.command('Evolve: Show Run Menu', 'Answer shared.evolve.yaml in this window');
+    await second.status('Evolve: 1 running');
     gate.open();
     await second.notification(`The word is ${word}`);
     await second.screenshot('second-window');
@@ -80,6 +80,7 @@ vscode_bridge.show_message("The word is ${word}")
     await window.terminalShows(new RegExp(`it goes on: .*${backwards(word)}`));
     await second.status(/Evolve$/);
     await window.status(/Evolve$/);
+    await second.close();
     await window.close();
   });
 

@@ -83,8 +83,7 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
     await window.terminalShows('ended with exit code 0');
     await window.status('Evolve: 1 running');
     await window.screenshot('two-runs');
-    await window.command('Evolve: Show Run Menu');
-    await window.choose('Show the terminal of north.evolve.yaml');
+    await window.command('Evolve: Show Run Menu', 'Show the terminal of north.evolve.yaml');
     north.open();
     await window.terminalShows(/north goes on: .*: north again/);
     await window.status(/Evolve$/);

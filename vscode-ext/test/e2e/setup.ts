@@ -62,9 +62,8 @@ function fixtureVsix(name: Fixture, into: string): string {
 export interface Stage {
   readonly home: string;
   readonly server: Server;
-  readonly browser: Browser;
   /** Opens a folder in a window; all of them are closed after the suite. */
-  readonly open: (folder: string, context?: BrowserContext) => Promise<Window>;
+  readonly open: (folder: string) => Promise<Window>;
 }
 
 interface Needs extends Pick<ServerOptions, 'settings' | 'trust'> {
@@ -79,6 +78,8 @@ export function stage({ extensions, damage, ...options }: Needs): Stage {
   const home = newHome();
   let server: Server | undefined;
   let browser: Browser | undefined;
+  // One profile for all windows of a suite: the second one finds the editor's code in the cache.
+  let profile: BrowserContext | undefined;
   before(async () => {
     let folder = extensionsFolder(['product', ...extensions], home);
     if (damage) {
@@ -92,6 +93,7 @@ export function stage({ extensions, damage, ...options }: Needs): Stage {
       Server.start({ home, extensions: folder, flags, ...options }),
       launchBrowser(),
     ]);
+    profile = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   });
   after(async () => {
     await browser?.close();
@@ -109,9 +111,6 @@ export function stage({ extensions, damage, ...options }: Needs): Stage {
     get server() {
       return started(server);
     },
-    get browser() {
-      return started(browser);
-    },
-    open: (folder, context) => Window.open(started(browser), started(server).url, folder, context),
+    open: (folder) => Window.open(started(profile), started(server).url, folder),
   };
 }

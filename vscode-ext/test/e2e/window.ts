@@ -34,10 +34,7 @@ export class Window {
   /** Resolved when the editor has told its server which terminals to keep over a reload. */
   private readonly terminalsKept: Promise<void>;
 
-  private constructor(
-    readonly page: Page,
-    readonly context: BrowserContext,
-  ) {
+  private constructor(readonly page: Page) {
     this.terminalsKept = new Promise((resolve) => {
       page.on('websocket', (socket) => {
         socket.on('framesent', ({ payload }) => {
@@ -49,15 +46,8 @@ export class Window {
     });
   }
 
-  /** Opens a folder in a new window with a fresh profile, or in a second one of the same profile. */
-  static async open(
-    browser: Browser,
-    url: string,
-    folder: string,
-    context?: BrowserContext,
-  ): Promise<Window> {
-    const profile = context ?? (await browser.newContext({ viewport: { width: 1280, height: 800 } }));
-    const window = new Window(await profile.newPage(), profile);
+  static async open(profile: BrowserContext, url: string, folder: string): Promise<Window> {
+    const window = new Window(await profile.newPage());
     await window.page.goto(`${url}?folder=${encodeURIComponent(folder)}`);
     await window.loaded();
     return window;
@@ -74,24 +64,32 @@ export class Window {
   }
 
   async close(): Promise<void> {
-    await this.context.close();
+    await this.page.close();
   }
 
-  /** Runs a command through the palette. */
-  async command(title: string): Promise<void> {
+  /** Runs a command through the palette, and chooses from the list that it shows, if it does. */
+  async command(title: string, choice?: string): Promise<void> {
     await this.pick('F1', `>${title}`, title);
+    if (choice === undefined) {
+      return;
+    }
+    const entry = this.page.locator(ENTRY).filter({ hasText: choice }).first();
+    for (const end = Date.now() + PATIENCE; Date.now() < end;) {
+      try {
+        await entry.click({ timeout: 10_000 });
+        return;
+      } catch {
+        // Something else took the focus, and the list has closed.
+        await this.pick('F1', `>${title}`, title);
+      }
+    }
+    throw await this.failure(`"${choice}" in the list of "${title}"`);
   }
 
   /** Opens a file of the workspace by name. */
   async openFile(name: string): Promise<void> {
     await this.pick('Control+P', name, name);
     await this.visible(`the tab of ${name}`, this.page.locator('.tab.active').filter({ hasText: name }));
-  }
-
-  /** Chooses an entry of an open list. */
-  async choose(text: string): Promise<void> {
-    const entry = this.page.locator(ENTRY).filter({ hasText: text });
-    await (await this.visible(`the entry "${text}"`, entry)).click();
   }
 
   /** A notification that holds this text, once it is on screen. */
