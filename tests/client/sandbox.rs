@@ -1,4 +1,4 @@
-use harness::{Daemon, Program, SandboxDaemon, run_directory};
+use harness::{Daemon, Program, SandboxDaemon, run_directory, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -51,10 +51,16 @@ fn much_output_comes_whole() {
 #[test]
 fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
     let daemon = SandboxDaemon::start();
-    let said =
-        sandbox(&daemon, &["run", "--return-on-input", "echo ready; read -s x; echo got $x"]);
-    assert_eq!((said.code, &*said.lines), (Some(124), &["ready".to_owned()][..]));
-    assert!(said.stderr.contains("seems to wait for input"), "{}", said.stderr);
+    let ask = "echo ready; read -s x; echo got $x";
+    let said = sandbox(&daemon, &["run", "--limit", "0.3", ask]);
+    assert_eq!(said.code, Some(124));
+    assert!(said.stderr.contains("the command goes on"), "{}", said.stderr);
+    // What is typed before it waits would be shown.
+    wait_until("the command to wait for input", || {
+        let said = sandbox(&daemon, &["wait", "--return-on-input", "--limit", "0.3"]);
+        assert_eq!(said.code, Some(124), "{}", said.stderr);
+        said.stderr.contains("seems to wait for input")
+    });
     assert!(sandbox(&daemon, &["shells"]).lines[0].contains("running 1"));
     check(&daemon, &["input", "it"], 0, &[]);
     check(&daemon, &["wait"], 0, &["ready", "got it"]);
@@ -67,7 +73,9 @@ fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
 #[test]
 fn ctrl_c_reaches_the_command_and_a_second_one_leaves_it() {
     let daemon = SandboxDaemon::start();
-    let program = start(&daemon.daemon, &["sandbox", "run", "echo ready; sleep 1000"]);
+    // Said by the program itself: a key that comes while bash is starting it is for bash alone.
+    let sleeper = "sh -c 'echo ready; exec sleep 1000'";
+    let program = start(&daemon.daemon, &["sandbox", "run", sleeper]);
     program.line_with("ready");
     program.signal(Signal::SIGINT);
     assert_eq!(finish(program).code, Some(130), "the code of the interrupted command");
@@ -157,7 +165,7 @@ fn a_person_attaches_to_a_shell() {
     let mut terminal = Program::on_a_terminal(directory.path(), &line);
     terminal.line_with("seen before");
     terminal.write("exec 9>by-hand; echo typed >&9\r");
-    harness::wait_until("what was typed to be carried out", || {
+    wait_until("what was typed to be carried out", || {
         std::fs::read_to_string(daemon.workspace().join("by-hand"))
             .is_ok_and(|text| text == "typed\n")
     });

@@ -72,7 +72,7 @@ fn output_is_streamed_in_order_and_all_of_it_comes_before_the_answer() {
     let mut client = sandbox.client();
     let id = client.run_until("main", "echo one; read -s x; seq 1 5000; echo $x", "one\r\n");
     let mut other = sandbox.client();
-    other.call("sandbox/sendInput", json!({"text": "typed", "enter": true}));
+    other.type_secretly("main", "typed");
     let mut printed = b"one\r\n".to_vec();
     let mut next = None;
     let answer = loop {
@@ -106,13 +106,7 @@ fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass() {
     assert_eq!(busy["data"]["reason"], "busy");
     let running = client.call("sandbox/wait", json!({"limitMs": 0}));
     assert_eq!(json!([running["why"], running["exitCode"]]), json!(["limit", null]));
-    let asking = client.call("sandbox/wait", json!({"returnOnInput": true}));
-    assert_eq!(
-        json!([asking["state"], asking["why"], asking["input"]]),
-        json!(["waitingForInput", "input", "hidden"])
-    );
-
-    client.call("sandbox/sendInput", json!({"text": "a", "enter": true}));
+    client.type_secretly("main", "a");
     let ended = client.call("sandbox/wait", json!({"command": running["command"]}));
     assert_eq!(
         json!([ended["state"], ended["output"]["text"]]),
@@ -122,11 +116,32 @@ fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass() {
     let mut leaver = sandbox.client();
     leaver.run_until("main", ask, "ready");
     drop(leaver);
-    client.call("sandbox/sendInput", json!({"text": "b", "enter": true}));
+    client.type_secretly("main", "b");
     let ended = client.call("sandbox/wait", json!({}));
     assert_eq!(ended["output"]["text"], "ready\ngot b");
     let quiet = json!({"command": "echo once; read x", "quietMs": 1});
     assert_eq!(client.call("sandbox/runCommand", quiet)["why"], "quiet");
+}
+
+#[test]
+fn a_command_that_waits_for_input_says_so() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    for (command, input) in [("read x", "line"), ("read -s x", "hidden"), ("read -n 1 x", "keys")] {
+        let params = json!({"command": command, "returnOnInput": true, "limitMs": 300});
+        let mut state = client.call("sandbox/runCommand", params);
+        wait_until("the command to wait for input", || {
+            let asked = state["state"] == "waitingForInput";
+            if !asked {
+                let again = json!({"returnOnInput": true, "limitMs": 300});
+                state = client.call("sandbox/wait", again);
+            }
+            asked
+        });
+        assert_eq!(state["input"], input, "{command}: {state}");
+        client.call("sandbox/sendInput", json!({"text": "y", "enter": input != "keys"}));
+        assert_eq!(client.call("sandbox/wait", json!({}))["exitCode"], 0);
+    }
 }
 
 #[test]
@@ -138,7 +153,8 @@ fn keys_and_signals_reach_the_program() {
         ("sandbox/sendKeys", json!({"keys": ["C-c"]}), 130),
         ("sandbox/signal", json!({"signal": "TERM"}), 143),
     ] {
-        let id = client.run_until("main", "echo ready; sleep 1000", "ready");
+        // Said by the program itself: a key that comes while bash is starting it is for bash alone.
+        let id = client.run_until("main", "sh -c 'echo ready; exec sleep 1000'", "ready");
         other.call(method, params);
         assert_eq!(client.answer_to(id)["result"]["exitCode"], code, "{method}");
     }
@@ -298,7 +314,7 @@ fn a_killed_daemons_shells_commands_and_logs_are_found_again() {
     };
     assert_eq!(facts(&after), facts(&before));
     assert_eq!(facts(&after)[1], "running");
-    client.call("sandbox/sendInput", json!({"text": "found", "enter": true}));
+    client.type_secretly("main", "found");
     let ended = client.call("sandbox/wait", json!({}));
     assert_eq!(
         json!([ended["exitCode"], ended["output"]["text"], ended["cwd"]]),
@@ -368,9 +384,9 @@ fn two_clients_work_in_two_shells_at_once() {
     let first = a.run_until("a", "v=a; echo ready; read -s x; echo $v$x", "ready");
     let second = b.run_until("b", "v=b; echo ready; read -s x; echo $v$x", "ready");
     let mut typist = sandbox.client();
-    typist.call("sandbox/sendInput", json!({"shell": "b", "text": "2", "enter": true}));
+    typist.type_secretly("b", "2");
     assert_eq!(b.answer_to(second)["result"]["output"]["text"], "ready\nb2");
-    typist.call("sandbox/sendInput", json!({"shell": "a", "text": "1", "enter": true}));
+    typist.type_secretly("a", "1");
     assert_eq!(a.answer_to(first)["result"]["output"]["text"], "ready\na1");
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::daemon::{Daemon, run_directory};
+use crate::program::wait_until;
 use crate::socket::Socket;
 
 /// The session that a restarted daemon has again.
@@ -96,6 +97,17 @@ impl Socket {
             printed.extend(piece(&message));
         }
         id
+    }
+
+    /// Types a line when the command of a shell waits for one that is not shown. Typed earlier, it would
+    /// be shown.
+    #[track_caller]
+    pub fn type_secretly(&mut self, shell: &str, text: &str) {
+        let waiting = json!({"shell": shell, "returnOnInput": true, "limitMs": 300});
+        wait_until("the command to wait for input", || {
+            self.call("sandbox/wait", waiting.clone())["input"] == "hidden"
+        });
+        self.call("sandbox/sendInput", json!({"shell": shell, "text": text, "enter": true}));
     }
 
     /// The answer to a request, past its progress.

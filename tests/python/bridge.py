@@ -231,6 +231,7 @@ class Daemon:
     """`bridge-daemon serve` with directories of its own."""
 
     def __init__(self, *arguments: str) -> None:
+        self._sandboxed = "--sandbox" in arguments
         # A short path: socket paths have about 100 characters.
         self.directory = Path(tempfile.mkdtemp(prefix="rb-"))
         self.runtime = self.directory / "run"
@@ -277,6 +278,10 @@ class Daemon:
             process.end()
         for host in self._hosts:
             host.end()
+        if self._sandboxed:
+            # Shells outlive a daemon that is killed, but not one that is asked to end.
+            self.process.popen.terminate()
+            self.process.wait()
         self.process.end()
         shutil.rmtree(self.directory)
 

@@ -59,6 +59,12 @@ OUTPUT: Dict[str, List[str]] = {
     ],
     "threads.py": [f"{n}+{n} = {n + n}" for n in range(1, 9)],
     "stream_asyncio.py": ["What is 2+2? '2+2 = 4'", "What is 20+22? '20+22 = 42'"],
+    "agent.py": [
+        "exit code 1 and NameError: name 'number' is not defined. Did you mean: 'numbers'?",
+        "mean.py:2:    return sum(numbers) / len(number)",
+        "mean: 3.0",
+        "exit code 0",
+    ],
     "ShortenLoop.evolve.yaml": [
         "round 1: The bridge carries questions from a running net to",
         "round 2: The bridge carries questions from",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from typing import List
+from pathlib import Path
+from typing import Callable, List
 
 import pytest
 
@@ -21,6 +22,7 @@ OUTPUT = [
     ["4"],
     ["17user Remember the number 17"],
     ["None", "0.1.0", "['2', '4']", "6"],
+    ["Hello World", "1", "1 Goodbye World", "hello.sh 1"],
     ["not allowed: NotAllowed"],
     ["vscode/chat through the adapter"],
 ]
@@ -31,7 +33,11 @@ def test_there_is_an_output_for_each_snippet() -> None:
 
 
 @pytest.mark.parametrize(("snippet", "printed"), list(zip(SNIPPETS, OUTPUT)))
-def test_snippet(daemon: Daemon, snippet: str, printed: List[str]) -> None:
+def test_snippet(
+    start_daemon: Callable[..., Daemon], tmp_path: Path, snippet: str, printed: List[str]
+) -> None:
+    sandbox = ["--sandbox", str(tmp_path)] if "sandbox" in snippet else []
+    daemon = start_daemon(*sandbox)
     history = [{"role": "user", "content": "Remember the number 17", "timestamp": 1}]
     reload_window = "workbench.action.reloadWindow"
     daemon.host(

@@ -32,7 +32,8 @@ class Call:
         # Without a timeout the method's default applies, anew after each piece of progress.
         self.renews = not timeout
         self.limit = min(
-            timeout or _protocol.default_timeout(request.method), _protocol.TIMEOUT_MAX
+            timeout or _protocol.default_timeout(request.method),
+            _protocol.longest_timeout(request.method),
         )
         self.on_done = on_done
         self.on_progress = on_progress

@@ -85,7 +85,8 @@ class Connection:
             call.on_done(None, BridgeCancelled("The client was closed; make a new one."))
             return
         self._calls[call.request.id] = call
-        call.latest = self._loop.time() + _protocol.TIMEOUT_MAX + GRACE
+        longest = _protocol.longest_timeout(call.request.method)
+        call.latest = self._loop.time() + longest + GRACE
         self._set_timer(call)
         self._send(call)
 

@@ -23,13 +23,25 @@ request under way, so it is refused here."""
 TIMEOUT_MAX = 600.0
 """Longest deadline of a request in seconds; the bridge shortens longer ones to this."""
 
+SANDBOX_TIMEOUT_MAX = 24 * 3600.0
+"""The same for ``sandbox/*``: commands take as long as they take."""
+
 Params = Dict[str, Any]
 
 _ids = count(1)
 
 
+def longest_timeout(method: str) -> float:
+    """Seconds that a request may take at most."""
+    return SANDBOX_TIMEOUT_MAX if method.startswith("sandbox/") else TIMEOUT_MAX
+
+
 def default_timeout(method: str) -> float:
     """Seconds that the bridge allows for a request that names no timeout."""
+    if method in ("sandbox/runCommand", "sandbox/wait"):
+        return SANDBOX_TIMEOUT_MAX
+    if method.startswith("sandbox/"):
+        return 120.0
     return 10.0 if method == EXECUTE_COMMAND else 30.0
 
 

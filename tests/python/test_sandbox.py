@@ -1,0 +1,181 @@
+"""Shells and files through a real daemon and a real tmux."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Callable, Iterator, List
+
+import pytest
+
+from vscode_bridge import Client, RequestRefused, _protocol
+from vscode_bridge.sandbox import Command, Entry, Match, Sandbox
+
+from bridge import LIMIT, Daemon
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the sandbox. The shells find no start-up files of anybody."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "work").mkdir()
+    return (tmp_path / "work").resolve()
+
+
+@pytest.fixture
+def client(workspace: Path, start_daemon: Callable[..., Daemon]) -> Iterator[Client]:
+    """A client of a daemon with a sandbox."""
+    daemon = start_daemon("--sandbox", str(workspace))
+    with Client(daemon.endpoint) as client:
+        yield client
+
+
+@pytest.fixture
+def sandbox(client: Client) -> Sandbox:
+    """The sandbox of that daemon."""
+    return Sandbox(client)
+
+
+def in_thread(work: Callable[[], Command]) -> Callable[[], Command]:
+    """Starts work in a thread; the result waits for it."""
+    results: List[Command] = []
+    thread = threading.Thread(target=lambda: results.append(work()), daemon=True)
+    thread.start()
+
+    def result() -> Command:
+        thread.join(LIMIT)
+        assert results, f"the command did not end within {LIMIT:g}s"
+        return results[0]
+
+    return result
+
+
+def test_a_shell_stays(sandbox: Sandbox, workspace: Path) -> None:
+    shell = sandbox.shell()
+    first = shell.run("mkdir sub; cd sub; x=kept; echo 'a  b'; (exit 3)")
+    assert (first.state, first.exit_code, first.text) == ("finished", 3, "a  b")
+    assert first.finished
+    assert not first.ok
+    assert first.cwd == str(workspace / "sub")
+    second = shell.run("echo $x")
+    assert second.ok
+    assert (second.text, second.number) == ("kept", first.number + 1)
+    assert second.duration is not None
+    assert second.details["user"]
+    assert [each["shell"] for each in sandbox.shells()] == ["main"]
+    shell.close()
+    assert sandbox.shells() == []
+
+
+def test_shells_are_made_to_order(sandbox: Sandbox) -> None:
+    sandbox.make_directory("deep")
+    shell = sandbox.create_shell("s1", cwd="deep", environment={"A": "b c"})
+    assert shell.run('echo "$A"; basename "$PWD"').text == "b c\ndeep"
+    shell.resize(90, 30)
+    assert shell.run("stty size").text == "30 90"
+    assert "attach-session -r" in shell.attach_command(read_only=True)
+    assert sandbox.create_shell().name != "s1"
+    with pytest.raises(RequestRefused, match="exists") as caught:
+        sandbox.create_shell("s1")
+    assert (caught.value.kind, caught.value.data["reason"]) == ("Conflict", "exists")
+
+
+def test_a_command_goes_on_and_is_fed(sandbox: Sandbox) -> None:
+    shell = sandbox.shell()
+    asking = shell.run("echo ready; read -s x; echo got $x", limit=0)
+    assert asking.exit_code is None
+    assert not asking.finished
+    for _ in range(int(LIMIT / 0.3)):  # typed before it waits, the line would be shown
+        asking = shell.wait(return_on_input=True, limit=0.3)
+        if asking.state == "waitingForInput":
+            break
+    assert (asking.state, asking.details["input"]) == ("waitingForInput", "hidden")
+    assert shell.wait(limit=0).details["why"] == "limit"
+    with pytest.raises(RequestRefused) as caught:
+        shell.run("true")
+    assert caught.value.data["reason"] == "busy"
+    shell.type("it")
+    assert shell.wait().text == "ready\ngot it"
+    assert shell.output() == "ready\ngot it"
+    assert shell.output_bytes(asking.start, 7) == b"ready\r\n"
+
+
+def test_keys_and_signals(sandbox: Sandbox) -> None:
+    shell = sandbox.shell()
+    for act, code in ((shell.interrupt, 130), (lambda: shell.signal("TERM"), 143)):
+        ready = threading.Event()
+
+        def on_output(text: str, ready: threading.Event = ready) -> None:
+            if "ready" in text:
+                ready.set()
+
+        # Said by the program itself: a key that comes while bash is starting it is for bash alone.
+        command = "sh -c 'echo ready; exec sleep 1000'"
+        ended = in_thread(lambda c=command, o=on_output: shell.run(c, on_output=o))  # type: ignore[misc]
+        assert ready.wait(LIMIT), f"the command did not start within {LIMIT:g}s"
+        act()
+        assert ended().exit_code == code
+
+
+def test_output_comes_whole_and_in_order(sandbox: Sandbox) -> None:
+    pieces: List[str] = []
+    ended = sandbox.shell().run("seq 1 100000; printf 'ende\\303\\274'", on_output=pieces.append)
+    expected = "".join(f"{n}\r\n" for n in range(1, 100_001)) + "endeü"
+    assert "".join(pieces) == expected
+    assert ended.text.startswith("1\n2\n")
+    assert ended.text.endswith("\n100000\nendeü")
+    assert "bytes left out" in ended.text
+
+
+def test_files(sandbox: Sandbox) -> None:
+    sandbox.write("src/a.py", "x = 1\ny = 2\n")
+    assert "+x = 3" in sandbox.replace("src/a.py", "x = 1", "x = 3").diff
+    assert sandbox.insert("src/a.py", 2, "z = 0").line == 3
+    assert sandbox.read("src/a.py", first_line=2) == "y = 2\nz = 0\n"
+    assert sandbox.read("src/a.py", tail=1) == "z = 0\n"
+    sandbox.undo("src/a.py")
+    assert sandbox.read("src/a.py") == "x = 3\ny = 2\n"
+    sandbox.create("b", "text")
+    sandbox.write("blob", b"\x00\xff")
+    assert sandbox.read_bytes("blob") == b"\x00\xff"
+    assert sandbox.list() == [Entry("b", "file"), Entry("blob", "file"), Entry("src", "directory")]
+    assert sandbox.glob("**/*.py") == ["src/a.py"]
+    assert sandbox.grep("^X", ignore_case=True) == [Match("src/a.py", 1, "x = 3", True)]
+    assert sandbox.stat("blob")["size"] == 2
+    sandbox.copy("src", "copy")
+    sandbox.move("b", "copy/b")
+    sandbox.remove("copy", recursive=True)
+    assert [entry.path for entry in sandbox.list(nested=True)] == ["blob", "src", "src/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "reason"),
+    [
+        (lambda sandbox: sandbox.read("../x"), "OutsideWorkspace", "escapes"),
+        (lambda sandbox: sandbox.read("missing"), "NotFound", "noSuchPath"),
+        (lambda sandbox: sandbox.replace("a", "none", "x"), "NotFound", "noMatch"),
+        (lambda sandbox: sandbox.create("a", "x"), "Conflict", "exists"),
+        (lambda sandbox: sandbox.grep("("), "InvalidParams", "badPattern"),
+        (lambda sandbox: sandbox.shell("none").type("x"), "NotFound", "noSuchShell"),
+    ],
+)
+def test_what_fails_says_why(
+    sandbox: Sandbox, act: Callable[[Sandbox], object], kind: str, reason: str
+) -> None:
+    sandbox.write("a", "text\n")
+    with pytest.raises(RequestRefused) as caught:
+        act(sandbox)
+    assert (caught.value.kind, caught.value.data["reason"]) == (kind, reason)
+
+
+def test_without_a_sandbox_the_remedy_is_told(daemon: Daemon) -> None:
+    with Client(daemon.endpoint) as client, pytest.raises(RequestRefused, match="--sandbox DIR"):
+        Sandbox(client).shell().run("true")
+
+
+def test_commands_may_take_long() -> None:
+    assert _protocol.default_timeout("sandbox/runCommand") == _protocol.SANDBOX_TIMEOUT_MAX
+    assert _protocol.default_timeout("sandbox/stat") == 120
+    assert _protocol.longest_timeout("vscode/chat") == _protocol.TIMEOUT_MAX
