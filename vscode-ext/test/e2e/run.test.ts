@@ -52,7 +52,7 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
     const shown = await window.terminalShows(new RegExp(`Answer: fake-echo .*${backwards(word)}`));
     assert.match(shown, /VsCodeInterop\.evolve\.yaml · bridge session [0-9a-f]{16}/);
     await window.terminalShows('ended with exit code 0');
-    await window.status('Evolve');
+    await window.status(/Evolve$/);
     await window.screenshot('run');
     assert.equal(running(), 0);
   });
