@@ -1,3 +1,5 @@
+use std::time::{Duration, SystemTime};
+
 use base64::prelude::{BASE64_STANDARD, Engine};
 use harness::{
     Daemon, Program, SandboxDaemon, Socket, binary, command, piece, process_exists, run_directory,
@@ -339,12 +341,11 @@ fn a_clean_end_leaves_no_process_and_no_file() {
         .collect();
     pids.push(background["backgroundPid"].as_u64().unwrap() as u32);
     assert_eq!(pids.len(), 3);
-    let directories = sandbox.leftovers();
-    let tmux = directories.iter().find(|path| path.join("tmux").exists()).unwrap();
+    let state = sandbox.state();
     sandbox.end();
     assert_eq!(client.answer_to(id)["error"]["data"]["kind"], "ShuttingDown");
     assert_eq!(sandbox.leftovers(), Vec::<std::path::PathBuf>::new());
-    let all = || processes_that_mention(tmux.to_str().unwrap());
+    let all = || processes_that_mention(state.to_str().unwrap());
     assert_eq!(all(), Vec::<u32>::new(), "tmux, keeper or recorder");
     for pid in pids {
         wait_until(&format!("the end of process {pid}"), || !process_exists(pid));
@@ -360,6 +361,40 @@ fn processes_that_mention(text: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(mentions).collect()
+}
+
+#[test]
+fn shells_of_a_killed_daemon_end_when_their_lease_is_over() {
+    let mut sandbox = SandboxDaemon::start();
+    let ran = sandbox.client().run("sleep 1000 &");
+    let background = ran["backgroundPid"].as_u64().unwrap() as u32;
+    let state = sandbox.state();
+    sandbox.kill();
+    let sweep = || {
+        let mut sweep = command(binary("bridge-daemon"));
+        let mut program = Program::start(sweep.arg("sweep").arg(&state));
+        assert!(program.wait().success(), "{}", program.stderr());
+    };
+    sweep();
+    assert!(process_exists(background), "the lease has just begun");
+    let lock = std::fs::File::options().write(true).open(state.join("owner.lock")).unwrap();
+    lock.set_modified(SystemTime::now() - Duration::from_secs(2 * 3600)).unwrap();
+    drop(lock);
+    sweep();
+    wait_until("the end of the background process", || !process_exists(background));
+    assert_eq!(processes_that_mention(state.to_str().unwrap()), Vec::<u32>::new());
+    assert!(!state.exists());
+}
+
+#[test]
+fn without_tmux_the_daemon_does_not_start_and_leaves_nothing() {
+    let (runtime, workspace) = (run_directory(), run_directory());
+    let mut daemon = command(binary("bridge-daemon"));
+    daemon.env("XDG_RUNTIME_DIR", runtime.path()).env("PATH", workspace.path());
+    let mut program = Program::start(daemon.args(["serve", "--sandbox"]).arg(workspace.path()));
+    assert_eq!(program.wait().code(), Some(125));
+    assert!(program.stderr().contains("install tmux"), "{}", program.stderr());
+    assert_eq!(std::fs::read_dir(runtime.path().join("run-bridge")).unwrap().count(), 0);
 }
 
 #[test]
