@@ -72,7 +72,7 @@ fn a_clean_end_leaves_no_process_and_no_file() {
     assert_eq!(client.answer_to(id)["error"]["data"]["kind"], "ShuttingDown");
     assert_eq!(sandbox.leftovers(), Vec::<std::path::PathBuf>::new());
     let all = || processes_that_mention(state.to_str().unwrap());
-    assert_eq!(all(), Vec::<u32>::new(), "tmux, keeper or recorder");
+    wait_until("the end of tmux, keeper and recorders", || all().is_empty());
     for pid in pids {
         wait_until(&format!("the end of process {pid}"), || !process_exists(pid));
     }
@@ -108,7 +108,8 @@ fn shells_of_a_killed_daemon_end_when_their_lease_is_over() {
     drop(lock);
     sweep();
     wait_until("the end of the background process", || !process_exists(background));
-    assert_eq!(processes_that_mention(state.to_str().unwrap()), Vec::<u32>::new());
+    let all = || processes_that_mention(state.to_str().unwrap());
+    wait_until("the end of tmux, keeper and recorders", || all().is_empty());
     assert!(!state.exists());
 }
 

@@ -1,6 +1,6 @@
 //! A WebSocket that speaks JSON values.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -140,6 +140,8 @@ impl Socket {
             match self.inner.read() {
                 Ok(Message::Text(text)) => return text.to_string(),
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                // A machine that was put to sleep wakes system calls up.
+                Err(Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
                 other => panic!("instead of a message: {other:?}"),
             }
         }
@@ -169,7 +171,8 @@ impl Socket {
                     return Closed(frame.map(|frame| frame.code.into()));
                 }
                 Ok(_) => {}
-                Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                Err(Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
                     panic!("the connection is still open");
                 }
                 Err(_) => return Closed(None),
