@@ -19,6 +19,8 @@ Examples:
       Chat is answered by a program: the question on its stdin, the answer from its stdout.
   bridge-daemon run --host editor -- python3 my_workflow.py
       Calls wait for a VS Code window to attach.
+  bridge-daemon run --sandbox . -- python3 my_agent.py
+      The program may run commands and change files here; see `bridge-client sandbox`.
   bridge-daemon serve
       For programs that embed the bridge: one JSON line on stdout says how to connect.
 

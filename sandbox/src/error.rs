@@ -11,9 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// tmux is missing or did not start. Install tmux 3.3 or later.
-    #[error(
-        "tmux could not be started ({reason}); install tmux 3.3 or later, or name it with --tmux"
-    )]
+    #[error("tmux could not be started ({reason}); install tmux 3.3 or later, where PATH finds it")]
     TmuxMissing {
         /// What the operating system or tmux said.
         reason: String,

@@ -18,6 +18,8 @@ mod routing;
 mod run;
 /// `--sandbox`: shells and files over the wire.
 mod sandbox;
+/// `--sandbox`: how it begins and ends, and who else wants to be it.
+mod sandbox_life;
 /// `bridge-daemon serve`: the ready line, its ways to end, secrets.
 mod serve;
 /// `run` with the terminal host.

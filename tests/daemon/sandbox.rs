@@ -1,8 +1,5 @@
 use base64::prelude::{BASE64_STANDARD, Engine};
-use harness::{
-    Daemon, Program, SandboxDaemon, Socket, binary, command, piece, process_exists, run_directory,
-    wait_until,
-};
+use harness::{SandboxDaemon, piece, run_directory, wait_until};
 use serde_json::{Value, json};
 
 #[test]
@@ -279,105 +276,6 @@ fn files_outside_the_workspace_are_out_of_reach() {
 }
 
 #[test]
-fn without_the_flag_there_is_no_sandbox() {
-    let daemon = Daemon::start();
-    let mut client = daemon.client();
-    for method in ["sandbox/runCommand", "sandbox/readFile", "sandbox/nonsense"] {
-        let error = client.refused(method, json!({"command": "true"}));
-        assert_eq!(error["data"]["kind"], "MethodNotFound");
-        assert!(error["message"].as_str().unwrap().contains("--sandbox DIR"), "{error}");
-    }
-    let mut program =
-        Program::start(
-            command(binary("bridge-daemon"))
-                .env("XDG_RUNTIME_DIR", daemon.runtime_directory())
-                .args(["serve", "--sandbox", "/nonexistent"]),
-        );
-    assert_eq!(program.wait().code(), Some(125));
-    assert!(program.stderr().contains("name a directory that exists"), "{}", program.stderr());
-}
-
-#[test]
-fn a_killed_daemons_shells_commands_and_logs_are_found_again() {
-    let mut sandbox = SandboxDaemon::start();
-    let mut client = sandbox.client();
-    client.run("cd /; kept=yes; echo before");
-    client.run_until("main", "echo ready; read -s x; echo \"$kept $x\"", "ready");
-    let before = client.call("sandbox/listShells", json!({}));
-    sandbox.kill_and_start_again();
-
-    let mut client = sandbox.client();
-    let after = client.call("sandbox/listShells", json!({}));
-    let facts = |shells: &Value| {
-        let shell = &shells["shells"][0];
-        json!([shell["shell"], shell["state"], shell["command"], shell["pid"]])
-    };
-    assert_eq!(facts(&after), facts(&before));
-    assert_eq!(facts(&after)[1], "running");
-    client.type_secretly("main", "found");
-    let ended = client.call("sandbox/wait", json!({}));
-    assert_eq!(
-        json!([ended["exitCode"], ended["output"]["text"], ended["cwd"]]),
-        json!([0, "ready\nyes found", "/"])
-    );
-    let log = client.call("sandbox/readOutput", json!({"from": 0}));
-    assert!(log["text"].as_str().unwrap().contains("before"), "{log}");
-}
-
-#[test]
-fn a_clean_end_leaves_no_process_and_no_file() {
-    let mut sandbox = SandboxDaemon::start();
-    let mut client = sandbox.client();
-    let background =
-        client.run("nohup sleep 1000 > /dev/null 2>&1 & (trap '' HUP TERM; sleep 1000) &");
-    let id = client.run_until("other", "echo $$ ready; sleep 1000", "ready");
-    let mut pids: Vec<u32> = sandbox.client().call("sandbox/listShells", json!({}))["shells"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|shell| shell["pid"].as_u64().unwrap() as u32)
-        .collect();
-    pids.push(background["backgroundPid"].as_u64().unwrap() as u32);
-    assert_eq!(pids.len(), 3);
-    let directories = sandbox.leftovers();
-    let tmux = directories.iter().find(|path| path.join("tmux").exists()).unwrap();
-    sandbox.end();
-    assert_eq!(client.answer_to(id)["error"]["data"]["kind"], "ShuttingDown");
-    assert_eq!(sandbox.leftovers(), Vec::<std::path::PathBuf>::new());
-    let all = || processes_that_mention(tmux.to_str().unwrap());
-    assert_eq!(all(), Vec::<u32>::new(), "tmux, keeper or recorder");
-    for pid in pids {
-        wait_until(&format!("the end of process {pid}"), || !process_exists(pid));
-    }
-}
-
-/// Processes with this text among their arguments.
-fn processes_that_mention(text: &str) -> Vec<u32> {
-    let mentions = |pid: &u32| {
-        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        process_exists(*pid) && String::from_utf8_lossy(&arguments).contains(text)
-    };
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(mentions).collect()
-}
-
-#[test]
-fn a_run_ends_its_shells() {
-    let (runtime, workspace) = (run_directory(), run_directory());
-    let mut daemon = command(binary("bridge-daemon"));
-    daemon.env("XDG_RUNTIME_DIR", runtime.path()).env("HOME", runtime.path());
-    daemon.args(["run", "--sandbox"]).arg(workspace.path()).arg("--").arg(binary("bridge-client"));
-    daemon.args(["call", "sandbox/runCommand", "command=sleep 1000 & echo here"]);
-    let mut program = Program::start(daemon);
-    let result: Value = serde_json::from_str(&program.line()).unwrap();
-    assert!(program.wait().success(), "{}", program.stderr());
-    let pid = result["backgroundPid"].as_u64().unwrap() as u32;
-    wait_until("the end of the background process", || !process_exists(pid));
-    assert_eq!(std::fs::read_dir(runtime.path().join("run-bridge")).unwrap().count(), 0);
-}
-
-#[test]
 fn two_clients_work_in_two_shells_at_once() {
     let sandbox = SandboxDaemon::start();
     let (mut a, mut b) = (sandbox.client(), sandbox.client());
@@ -406,40 +304,4 @@ fn many_clients_want_the_same_new_shell_and_get_one() {
     }
     let shells = client.call("sandbox/listShells", json!({}));
     assert_eq!(shells["shells"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn a_window_cannot_take_the_sandbox_over() {
-    let sandbox = SandboxDaemon::start();
-    let port = sandbox.daemon.port();
-    let mut window = Socket::connect(port, sandbox.daemon.text("hostToken"));
-    for params in [
-        json!({"runtimeId": "w", "methods": ["vscode/chat", "sandbox/runCommand"]}),
-        json!({"runtimeId": "w", "methods": ["sandbox/other"]}),
-        json!({"runtimeId": "sandbox", "methods": ["vscode/chat"]}),
-    ] {
-        let error = window.refused("runtime/register", params);
-        assert_eq!(error["data"]["kind"], "InvalidParams");
-    }
-    window.register("w");
-    let grab = json!({"methods": ["vscode/chat", "sandbox/runCommand"], "focused": true});
-    window.refused("runtime/update", grab);
-    window.call("runtime/update", json!({"focused": true}));
-    let mut client = sandbox.client();
-    assert_eq!(client.run("echo mine")["output"]["text"], "mine");
-    let named = json!({"command": "true", "runtimeId": "w"});
-    assert_eq!(client.refused("sandbox/runCommand", named)["data"]["kind"], "MethodNotFound");
-}
-
-#[test]
-fn calls_for_a_window_wait_for_one_beside_the_sandbox() {
-    let sandbox = SandboxDaemon::start();
-    let mut client = sandbox.client();
-    let id = client.ask("vscode/chat", json!({"message": "hi"}));
-    // The daemon has taken the request when it answers the next one.
-    client.run("true");
-    let mut window = sandbox.daemon.host("w");
-    let request = window.request();
-    window.answer(&request, json!({"response": "here"}));
-    assert_eq!(client.answer_to(id)["result"]["response"], "here");
 }

@@ -36,10 +36,15 @@ impl SandboxDaemon {
         self.daemon.client()
     }
 
-    /// SIGKILL, and a new daemon for the same session and directory.
-    pub fn kill_and_start_again(&mut self) {
+    /// SIGKILL.
+    pub fn kill(&mut self) {
         self.daemon.program.signal(Signal::SIGKILL);
         self.daemon.program.wait();
+    }
+
+    /// SIGKILL, and a new daemon for the same session and directory.
+    pub fn kill_and_start_again(&mut self) {
+        self.kill();
         self.daemon = launch(self.runtime.path(), self.workspace.path());
     }
 
@@ -47,6 +52,12 @@ impl SandboxDaemon {
     pub fn end(&mut self) {
         self.daemon.program.signal(Signal::SIGTERM);
         self.daemon.program.wait();
+    }
+
+    /// Where the shells lie.
+    pub fn state(&self) -> PathBuf {
+        let found = self.leftovers().into_iter().find(|path| path.join("owner.lock").exists());
+        found.expect("a state directory beside the connection files")
     }
 
     /// What daemons have left in the directory of connection files.

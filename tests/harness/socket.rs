@@ -1,6 +1,6 @@
 //! A WebSocket that speaks JSON values.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -149,6 +149,8 @@ impl Socket {
             match self.inner.read() {
                 Ok(Message::Text(text)) => return text.to_string(),
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                // A machine that was put to sleep wakes system calls up.
+                Err(Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
                 other => panic!("instead of a message: {other:?}"),
             }
         }
@@ -193,7 +195,8 @@ impl Socket {
                     return Closed(frame.map(|frame| frame.code.into()));
                 }
                 Ok(_) => {}
-                Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                Err(Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
                     panic!("the connection is still open");
                 }
                 Err(_) => return Closed(None),

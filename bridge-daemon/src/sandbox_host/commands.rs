@@ -125,9 +125,18 @@ async fn stream(
         },
         started = job.started() => started?,
     }
-    let mut output = match from {
-        Some(offset) => job.follow_from(offset)?,
-        None => job.follow()?,
+    let output = match from {
+        Some(offset) => job.follow_from(offset),
+        None => job.follow(),
+    };
+    let mut output = match (output, ended.take()) {
+        (Ok(output), before) => {
+            ended = before;
+            output
+        }
+        // When the shell was closed, its log went with it.
+        (Err(_), Some(finished)) => return Ok(finished),
+        (Err(error), None) => return Err(error),
     };
     let mut buffer = vec![0; PIECE];
     loop {

@@ -43,7 +43,11 @@ impl ShellService {
         directory: PathBuf,
         workspace: Workspace,
     ) -> anyhow::Result<Self> {
-        let shells = Shells::open(state::config(root.clone())?).await?;
+        let opened = Shells::open(state::config(root.clone())?).await;
+        if let Err(sandbox::Error::TmuxMissing { .. }) = opened {
+            state::remove_unused(&root);
+        }
+        let shells = opened?;
         Ok(Self {
             root,
             directory,

@@ -52,7 +52,8 @@ impl Helper {
             Self::Sweep { root } => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 runtime.block_on(Shells::sweep(config(root.clone())?))?;
-                remove(&root);
+                // Empty only if the lease was over and no daemon has come back.
+                let _ = std::fs::remove_dir(&root);
                 Ok(())
             }
         }
@@ -75,10 +76,17 @@ pub(super) fn config(root: PathBuf) -> anyhow::Result<Config> {
     Ok(Config::new(root, std::env::current_exe().context("finding this program")?))
 }
 
-/// Removes the state directory when no shells are left in it. A failure leaves private files behind that
-/// the next daemon of this session clears away.
+/// Removes the state directory of shells that its owner has ended. A failure leaves private files behind
+/// that the next daemon of this session clears away.
 pub(super) fn remove(root: &Path) {
     let _ = std::fs::remove_dir_all(root);
+}
+
+/// Removes a state directory that was prepared in vain, unless a killed daemon has left shells in it.
+pub(super) fn remove_unused(root: &Path) {
+    if std::fs::remove_dir(root.join("sessions")).is_ok() {
+        remove(root);
+    }
 }
 
 #[cfg(test)]

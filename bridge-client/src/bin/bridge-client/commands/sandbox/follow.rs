@@ -125,12 +125,12 @@ impl Screen<'_> {
         }
     }
 
-    /// Shows what is still missing of a command that has ended.
+    /// Shows what is still missing of what the answer knows of.
     async fn finish(&mut self, state: &CommandState) -> Result<(), Failure> {
-        let kept = state.ending.as_ref().is_some_and(|ending| {
+        let log_is_there = state.ending.as_ref().is_none_or(|ending| {
             matches!(ending.ended, HowEnded::AtPrompt | HowEnded::ShellExited)
         });
-        if kept {
+        if log_is_there {
             self.next.get_or_insert(state.output.start);
             self.fill_up_to(state.output.end).await?;
         }
