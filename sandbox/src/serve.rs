@@ -11,10 +11,10 @@ use std::{
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use sandbox::{
-    action::Settings,
+    action::{KernelSettings, Settings},
     files::Workspace,
-    openhands::{self, Access, Traces},
-    shell::{Config, SessionId},
+    openhands::{self, Access, EditorSettings, Plugins, Traces},
+    shell::SessionId,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -58,6 +58,16 @@ pub(crate) struct ServeArguments {
     /// with the shell that a killed one has left. [default: one per port, user and working directory]
     #[arg(long)]
     state: Option<PathBuf>,
+    /// The Python for run_ipython; it must have ipykernel. [default: the first on the PATH that has it]
+    #[arg(long, value_name = "PROGRAM")]
+    kernel_python: Option<PathBuf>,
+    /// The editor's server program, for the vscode plugin; VSCODE_PORT is its port.
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        default_value = "/openhands/.openvscode-server/bin/openvscode-server"
+    )]
+    vscode_server: PathBuf,
     /// Add a trace to error observations. OpenHands' own clients cannot read these.
     #[arg(long)]
     debug: bool,
@@ -94,7 +104,12 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let address = listener.local_addr()?;
         let actions = settings(&arguments, &cwd, address.port())?;
         eprintln!("sandbox: serving {} on http://{address}", cwd.display());
-        openhands::serve(openhands::Config { actions, access, traces }, listener, ended()?).await?;
+        let plugins = Plugins {
+            jupyter: arguments.plugins.contains(&Plugin::Jupyter),
+            editor: editor(&arguments, &cwd, &actions.shells.root),
+        };
+        let config = openhands::Config { actions, access, traces, plugins };
+        openhands::serve(config, listener, ended()?).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
 }
@@ -114,13 +129,32 @@ fn settings(arguments: &ServeArguments, cwd: &Path, port: u16) -> anyhow::Result
         false => Workspace::whole_file_system(),
     };
     Ok(Settings {
-        shells: Config { ..config(state)? },
+        shells: config(state)?,
         main: format!("openhands-{name:.40}").parse::<SessionId>()?,
         cwd: cwd.to_owned(),
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),
         workspace,
+        kernel: match arguments.plugins.contains(&Plugin::Jupyter) {
+            true => KernelSettings::Python(arguments.kernel_python.clone()),
+            false => KernelSettings::None,
+        },
     })
+}
+
+/// The editor, if it is asked for, has a port and is installed.
+fn editor(arguments: &ServeArguments, cwd: &Path, state: &Path) -> Option<EditorSettings> {
+    let port = env::var("VSCODE_PORT").ok()?.parse().ok()?;
+    let wanted = arguments.plugins.contains(&Plugin::Vscode) && arguments.vscode_server.exists();
+    let base_path = env::var("OPENVSCODE_SERVER_BASE_PATH").ok().or_else(|| {
+        let (id, url) = (env::var("RUNTIME_ID").ok()?, env::var("RUNTIME_URL").ok()?);
+        let path = url.split_once("://").map_or(&*url, |(_, rest)| rest).split_once('/')?.1;
+        path.starts_with(&id).then(|| format!("/{id}/vscode"))
+    });
+    let folder = env::var_os("WORKSPACE_MOUNT_PATH_IN_SANDBOX").map(PathBuf::from);
+    let folder = folder.filter(|folder| folder.is_dir()).unwrap_or_else(|| cwd.to_owned());
+    let program = arguments.vscode_server.clone();
+    wanted.then(|| EditorSettings { program, port, folder, base_path, state: state.to_owned() })
 }
 
 /// Different servers must not find one another's shells.

@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, RwLock as AsyncRwLock, mpsc};
 use super::{
     Action, ActionError, Edit, Observation, Read, ReadAs, Request, Run, RunIn, RunObservation,
     conversation::{Conversation, Patience},
+    ipython::{Ipython, KernelSettings},
     text_files,
 };
 use crate::{
@@ -42,6 +43,8 @@ pub struct Settings {
     pub quiet: Duration,
     /// The files that may be touched. What commands touch is not decided here.
     pub workspace: Workspace,
+    /// Whether and how cells are run.
+    pub kernel: KernelSettings,
 }
 
 /// Carries actions out on the shells and files of this machine. Actions may come at the same time.
@@ -54,6 +57,7 @@ pub struct Executor {
     /// The main session again, for those who do not want to wait for its command.
     main: RwLock<Session>,
     editor: Arc<Editor>,
+    ipython: Ipython,
 }
 
 impl Executor {
@@ -72,8 +76,16 @@ impl Executor {
             )),
             main: RwLock::new(session),
             editor: Arc::default(),
+            ipython: Ipython::new(settings.kernel.clone()),
             settings,
         })
+    }
+
+    /// Starts what takes long before anybody needs it.
+    pub async fn warm_up(&self) {
+        if let KernelSettings::Python(_) = self.settings.kernel {
+            self.ipython.warm_up(&self.current_directory()).await;
+        }
     }
 
     /// The initial directory.
@@ -110,6 +122,11 @@ impl Executor {
                     }
                 };
                 observed.map(Observation::Run)
+            }
+            Action::RunIpython { code } => {
+                let cwd = self.current_directory();
+                let cell = self.ipython.run(code, cwd, request.timeout, output).await?;
+                Ok(Observation::Cell(cell))
             }
             Action::Read(Read { path, form }) => {
                 let place = match form {
@@ -148,6 +165,7 @@ impl Executor {
 
     /// Ends all shells. Actions that come later are refused.
     pub async fn shut_down(&self) {
+        self.ipython.shut_down().await;
         if let Some(shells) = self.shells.write().await.take() {
             let _ = shells.shut_down().await;
         }

@@ -14,6 +14,7 @@ mod commands;
 mod conversation;
 mod error;
 mod executor;
+mod ipython;
 mod observation;
 mod request;
 mod screen;
@@ -21,8 +22,9 @@ mod text_files;
 
 pub use error::{ActionError, ErrorKind};
 pub use executor::{Executor, OutputSink, Settings};
+pub use ipython::KernelSettings;
 pub use observation::{
-    Completion, EditObservation, Edition, NothingRunning, Observation, Outcome, ReadContent,
-    RunObservation, ShellReport,
+    CellObservation, Completion, EditObservation, Edition, NothingRunning, Observation, Outcome,
+    ReadContent, RunObservation, ShellReport,
 };
 pub use request::{Action, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write};

@@ -7,6 +7,8 @@ use std::{path::PathBuf, time::Duration};
 pub enum Observation {
     /// Of a command.
     Run(RunObservation),
+    /// Of a cell.
+    Cell(CellObservation),
     /// Of reading.
     Read {
         /// The path: absolute, except for a view, where it is as given.
@@ -104,6 +106,23 @@ pub struct ShellReport {
     pub background_pid: Option<u32>,
     /// The Python that it would run.
     pub python: Option<PathBuf>,
+}
+
+/// What came of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellObservation {
+    /// What it printed and displayed, as plain text; exceptions too.
+    pub text: String,
+    /// The PNG pictures, in Base64.
+    pub pictures: Vec<String>,
+    /// How long it was allowed to run, if it took longer.
+    pub timed_out: Option<Duration>,
+    /// Whether the kernel's process has ended under it. There is a new one.
+    pub kernel_died: bool,
+    /// The directory of the shell, which the kernel follows.
+    pub cwd: PathBuf,
+    /// The Python of the kernel.
+    pub python: PathBuf,
 }
 
 /// What is in a file.

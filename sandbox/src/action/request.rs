@@ -16,6 +16,11 @@ pub struct Request {
 pub enum Action {
     /// Run a command in a shell, or go on with the one that runs there.
     Run(Run),
+    /// Run a cell in the IPython kernel.
+    RunIpython {
+        /// The code.
+        code: String,
+    },
     /// Read a file.
     Read(Read),
     /// Write lines of a file, or all of it.

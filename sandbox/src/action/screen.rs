@@ -60,6 +60,16 @@ pub(super) fn show(output: &[u8], size: Size, extent: Extent) -> Shown {
     }
 }
 
+/// A text without its escape sequences: colours go, everything else stays.
+pub(super) fn without_sequences(text: &str) -> String {
+    if !text.contains('\x1b') {
+        return text.to_owned();
+    }
+    let mut plain = Plain::default();
+    Parser::new().advance(&mut plain, text.as_bytes());
+    plain.0
+}
+
 /// The length of the part of unfinished output that does not end within a character or an escape
 /// sequence.
 pub(super) fn whole_length(output: &[u8]) -> usize {
@@ -102,6 +112,20 @@ fn last_lines(text: String) -> Shown {
             let text = text[start.map_or(0, |end| end + 1)..].to_owned();
             Shown { text, last_lines: Some(LINES_KEPT) }
         }
+    }
+}
+
+/// Keeps characters and line ends.
+#[derive(Default)]
+struct Plain(String);
+
+impl Perform for Plain {
+    fn print(&mut self, character: char) {
+        self.0.push(character);
+    }
+
+    fn execute(&mut self, byte: u8) {
+        self.0.push(char::from(byte));
     }
 }
 
@@ -224,6 +248,12 @@ mod tests {
         check("gone\r\n\x1b[H\x1b[2J\x1b[3Jleft\r\n", "left");
         check("one\r\ntwo\x1b[1A\rONE\r\n", "ONE\ntwo");
         check("\x1b[?1049hfull\x1b[?1049lback", "back");
+    }
+
+    #[test]
+    fn sequences_are_left_out() {
+        assert_eq!(without_sequences("a\x1b[31mb\x1b[0m\tc\n\x1b]0;t\x07d"), "ab\tc\nd");
+        assert_eq!(without_sequences("plain\n"), "plain\n");
     }
 
     #[test]

@@ -38,11 +38,11 @@ pub use history::{HISTORY_BYTES, HISTORY_PER_FILE};
 pub use lines::{line_count, numbered, select_lines};
 pub use list::{Depth, ListOptions, Listed, Listing, list};
 pub use media::{media_type_by_content, media_type_by_name};
-pub use read::{Content, LineRange, READ_BYTES, Text, read_any, read_bytes, read_text};
+pub use read::{Content, LineRange, READ_BYTES, Text, open_file, read_any, read_bytes, read_text};
 pub use root::{Workspace, WorkspacePath};
 pub use search::{Case, Filter, Found, Grep, GrepLine, Grepped, LINE_CHARACTERS, glob, grep};
 pub use stat::{Kind, Links, Stat, stat};
 pub use tree::{
     Destination, Parents, Removal, copy, create_directory, move_entry, remove, remove_directory,
 };
-pub use write::{Durability, Existing, Owner, WriteOptions, Written, set_mode, write};
+pub use write::{Durability, Existing, Owner, WriteOptions, Written, set_mode, write, write_from};

@@ -80,6 +80,11 @@ pub enum Content {
     },
 }
 
+/// Opens a regular file, to read it as a stream, and tells its size.
+pub fn open_file(path: &WorkspacePath) -> Result<(File, u64), Error> {
+    open_regular(path)
+}
+
 /// Reads a whole file of at most `limit` bytes.
 pub fn read_bytes(path: &WorkspacePath, limit: u64) -> Result<Vec<u8>, Error> {
     let (file, size) = open_regular(path)?;

@@ -8,7 +8,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, RenameFlags, Stat as RawStat, Uid, fchmod, fchown, fstat, linkat,
@@ -73,6 +73,18 @@ pub struct Written {
     pub created: bool,
     /// Whose file it is.
     pub owner: Owner,
+}
+
+/// Writes a file from a stream, in one step as [`write()`] does, and tells how many bytes it has.
+pub fn write_from(
+    path: &WorkspacePath,
+    content: &mut impl io::Read,
+    options: WriteOptions,
+) -> Result<u64, Error> {
+    let mut pending = Pending::begin(path, options)?;
+    let bytes = io::copy(content, pending.file()).map_err(|source| path.failed(source))?;
+    pending.commit(path, options)?;
+    Ok(bytes)
 }
 
 /// Sets the permission bits of what is at a path.

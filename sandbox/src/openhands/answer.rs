@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::{event::Asked, texts};
 use crate::action::{
-    ActionError, EditObservation, Executor, Observation, Outcome, ReadContent, RunObservation,
+    ActionError, CellObservation, EditObservation, Executor, Observation, Outcome, ReadContent,
+    RunObservation,
 };
 
 /// One observation. Clients build their own objects from exactly these keys.
@@ -26,6 +27,10 @@ enum Extras {
         command: String,
         metadata: Metadata,
         hidden: bool,
+    },
+    Cell {
+        code: String,
+        image_urls: Option<Vec<String>>,
     },
     Read {
         path: String,
@@ -91,6 +96,7 @@ impl Answer {
     fn of(asked: &Asked, observation: Observation) -> Self {
         match observation {
             Observation::Run(run) => Self::run(run),
+            Observation::Cell(cell) => Self::cell(asked, cell),
             Observation::Read { path, content } => match asked {
                 Asked::View { path } => match content {
                     ReadContent::Media { .. } => Self::binary(),
@@ -134,7 +140,7 @@ impl Answer {
                 let cwd = executor.current_directory();
                 texts::file_error(error, &cwd.join(path).display().to_string(), &cwd)
             }
-            Asked::Run { .. } | Asked::Other => texts::error(error),
+            Asked::Run | Asked::Cell { .. } | Asked::Other => texts::error(error),
         };
         let trace = (traces == Traces::Shown).then(|| format!("{error:?}"));
         Self {
@@ -175,6 +181,22 @@ impl Answer {
             content: texts::output(run),
             extras: Extras::Run { command, metadata, hidden },
             success: Some(exit_code == 0),
+        }
+    }
+
+    fn cell(asked: &Asked, cell: CellObservation) -> Self {
+        let (code, include_extra) = match asked {
+            Asked::Cell { code, include_extra } => (code.clone(), *include_extra),
+            _ => (String::new(), false),
+        };
+        let urls = cell.pictures.iter().map(|picture| format!("data:image/png;base64,{picture}"));
+        let urls = urls.collect::<Vec<_>>();
+        Self {
+            message: "The cell was run.".into(),
+            observation: "run_ipython",
+            content: texts::cell(&cell, include_extra),
+            extras: Extras::Cell { code, image_urls: (!urls.is_empty()).then_some(urls) },
+            success: Some(true),
         }
     }
 

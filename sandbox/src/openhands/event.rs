@@ -43,7 +43,8 @@ const NOT_FOR_SERVERS: [&str; 14] = [
 ];
 
 /// Actions that a server carries out.
-const KNOWN: [&str; 8] = ["run", "read", "write", "edit", "mkdir", "rmdir", "rm", "close"];
+const KNOWN: [&str; 9] =
+    ["run", "run_ipython", "read", "write", "edit", "mkdir", "rmdir", "rm", "close"];
 
 /// An action as it came.
 #[derive(Debug)]
@@ -56,7 +57,8 @@ pub(super) struct Event {
 /// What the answer has to know of the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
-    Run { hidden: bool },
+    Run,
+    Cell { code: String, include_extra: bool },
     Read { path: String },
     View { path: String },
     Write { path: String },
@@ -110,6 +112,12 @@ type Parsed = (Result<Action, ActionError>, Asked);
 fn parse_action(name: &str, args: Map<String, Value>) -> Result<Parsed, Failure> {
     Ok(match name {
         "run" => arguments::<RunArguments>(name, args)?.into_action(),
+        "run_ipython" => {
+            let CellArguments { code, include_extra, _kernel_init_code: _ } =
+                arguments(name, args)?;
+            let asked = Asked::Cell { code: code.clone(), include_extra };
+            (Ok(Action::RunIpython { code }), asked)
+        }
         "read" => arguments::<ReadArguments>(name, args)?.into_action(),
         "write" => {
             let WriteArguments { path, content, start, end } = arguments(name, args)?;
@@ -180,8 +188,18 @@ impl RunArguments {
         let Self { command, is_input: input, blocking, is_static, cwd, hidden } = self;
         let shell = if is_static { RunIn::Fresh { cwd } } else { RunIn::Main };
         let run = Run { command, input, blocking, shell, hidden };
-        (Ok(Action::Run(run)), Asked::Run { hidden })
+        (Ok(Action::Run(run)), Asked::Run)
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CellArguments {
+    code: String,
+    #[serde(default = "yes")]
+    include_extra: bool,
+    #[serde(default, rename = "kernel_init_code")]
+    _kernel_init_code: String,
 }
 
 #[derive(Deserialize)]
@@ -331,6 +349,10 @@ struct RemoveArguments {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NoArguments {}
+
+fn yes() -> bool {
+    true
+}
 
 fn minus_one() -> i64 {
     -1

@@ -10,7 +10,10 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::action::{ActionError, ErrorKind};
+use crate::{
+    action::{ActionError, ErrorKind},
+    files,
+};
 
 /// What is answered instead of a result.
 #[derive(Debug)]
@@ -65,6 +68,12 @@ impl Failure {
 impl From<ActionError> for Failure {
     fn from(error: ActionError) -> Self {
         Self::of(error.kind(), error.to_string())
+    }
+}
+
+impl From<files::Error> for Failure {
+    fn from(error: files::Error) -> Self {
+        ActionError::from(error).into()
     }
 }
 

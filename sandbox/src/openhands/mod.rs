@@ -15,10 +15,14 @@ mod event;
 mod execute;
 mod failure;
 mod info;
+mod mcp;
 mod router;
 mod server;
 mod texts;
+mod transfer;
+mod vscode;
 
 pub use access::Access;
 pub use answer::Traces;
-pub use server::{Config, serve};
+pub use server::{Config, Plugins, serve};
+pub use vscode::EditorSettings;

@@ -5,23 +5,44 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Request, State},
-    http::StatusCode,
+    http::{StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use serde_json::{Value, json};
 
-use super::{execute, failure::Failure, info::ServerInfo, server::Server};
+use super::{execute, failure::Failure, info::ServerInfo, mcp, server::Server, transfer, vscode};
 
 /// Bytes of an action. A larger file comes by upload.
 const ACTION_BYTES: usize = 64 << 20;
 
+/// The description of all routes.
+const OPENAPI: &str = include_str!("openapi.json");
+
+/// Every route, with its method.
+fn routes() -> [(&'static str, &'static str, MethodRouter<Arc<Server>>); 10] {
+    let upload = post(transfer::upload_file).layer(DefaultBodyLimit::max(transfer::UPLOAD_BYTES));
+    [
+        ("get", "/alive", get(alive)),
+        ("get", "/server_info", get(server_info)),
+        ("post", "/execute_action", post(execute::execute_action)),
+        ("post", "/execute_action_stream", post(execute::execute_action_stream)),
+        ("post", "/upload_file", upload),
+        ("get", "/download_files", get(transfer::download_files)),
+        ("post", "/list_files", post(transfer::list_files)),
+        ("post", "/update_mcp_server", post(mcp::update_mcp_server)),
+        ("get", "/vscode/connection_token", get(vscode::connection_token)),
+        ("get", "/openapi.json", get(openapi)),
+    ]
+}
+
 pub(super) fn router(server: Arc<Server>) -> Router {
-    Router::new()
-        .route("/alive", get(alive))
-        .route("/server_info", get(server_info))
-        .route("/execute_action", post(execute::execute_action))
+    let mut router = Router::new();
+    for (_, path, route) in routes() {
+        router = router.route(path, route);
+    }
+    router
         .fallback(async || Failure::new(StatusCode::NOT_FOUND, "Not Found"))
         .method_not_allowed_fallback(async || {
             Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
@@ -46,4 +67,30 @@ async fn alive(State(server): State<Arc<Server>>) -> Json<Value> {
 
 async fn server_info(State(server): State<Arc<Server>>) -> Json<ServerInfo> {
     Json(ServerInfo::take(server.started(), server.last_action()))
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_has_exactly_these_routes() {
+        let description: Value = serde_json::from_str(OPENAPI).unwrap();
+        let mut described = Vec::new();
+        for (path, methods) in description["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                assert!(operation["responses"]["200"].is_object(), "{method} {path}");
+                described.push((method.clone(), path.clone()));
+            }
+        }
+        let routes = routes().map(|(method, path, _)| (method.to_owned(), path.to_owned()));
+        let mut routes = routes.to_vec();
+        routes.sort();
+        described.sort();
+        assert_eq!(described, routes);
+    }
 }

@@ -9,7 +9,10 @@ use std::{
 use axum::serve::ListenerExt as _;
 use tokio::{net::TcpListener, sync::SetOnce};
 
-use super::{Access, Traces, router};
+use super::{
+    Access, Traces, router,
+    vscode::{Editor, EditorSettings},
+};
 use crate::action::{ActionError, Executor, Settings};
 
 /// How long requests that are under way may take to end after the signal.
@@ -24,6 +27,17 @@ pub struct Config {
     pub access: Access,
     /// Whether errors tell where they come from.
     pub traces: Traces,
+    /// What is served besides.
+    pub plugins: Plugins,
+}
+
+/// What a server may serve besides, if it is told to.
+#[derive(Debug, Default)]
+pub struct Plugins {
+    /// Cells.
+    pub jupyter: bool,
+    /// An editor in the browser.
+    pub editor: Option<EditorSettings>,
 }
 
 /// What all requests share.
@@ -31,6 +45,8 @@ pub struct Config {
 pub(super) struct Server {
     pub(super) access: Access,
     pub(super) traces: Traces,
+    pub(super) plugins: Plugins,
+    pub(super) editor: Option<Editor>,
     executor: SetOnce<Arc<Executor>>,
     started: Instant,
     last_action: Mutex<Instant>,
@@ -43,11 +59,15 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ActionError> {
-    let Config { actions, access, traces } = config;
+    let Config { actions, access, traces, plugins } = config;
+    // An editor that does not start is no reason not to serve the rest; its token is then null.
+    let editor = plugins.editor.as_ref().and_then(|settings| Editor::start(settings).ok());
     let now = Instant::now();
     let server = Arc::new(Server {
         access,
         traces,
+        plugins,
+        editor,
         executor: SetOnce::new(),
         started: now,
         last_action: Mutex::new(now),
@@ -62,6 +82,8 @@ pub async fn serve(
     let started = async {
         let executor = Arc::new(Executor::start(actions).await?);
         let _ = server.executor.set(Arc::clone(&executor));
+        let warming = Arc::clone(&executor);
+        tokio::spawn(async move { warming.warm_up().await });
         Ok::<_, ActionError>(executor)
     };
     tokio::pin!(started, shutdown);

@@ -4,7 +4,8 @@ use std::{fmt::Write as _, path::Path, time::Duration};
 
 use crate::{
     action::{
-        ActionError, Completion, Edition, NothingRunning, Outcome, ReadContent, RunObservation,
+        ActionError, CellObservation, Completion, Edition, NothingRunning, Outcome, ReadContent,
+        RunObservation,
     },
     files::{self, numbered},
 };
@@ -83,6 +84,29 @@ pub(super) fn output(observation: RunObservation) -> String {
         _ if observation.hidden => observation.content,
         _ => shorten(observation.content),
     }
+}
+
+/// What a cell said.
+pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
+    let mut text = cell.text.trim_end().to_owned();
+    if let Some(limit) = cell.timed_out {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let _ = write!(text, "[Execution timed out ({} seconds).]", float(limit));
+    } else if cell.kernel_died {
+        text.push_str(
+            "\n[The kernel ended under this cell and was started anew; variables are gone.]",
+        );
+    } else if text.is_empty() {
+        text.push_str("[Code executed successfully with no output]");
+    }
+    if include_extra {
+        let (cwd, python) = (cell.cwd.display(), cell.python.display());
+        let _ = write!(text, "\n[Jupyter current working directory: {cwd}]");
+        let _ = write!(text, "\n[Jupyter Python interpreter: {python}]");
+    }
+    text
 }
 
 /// An error that stands for the whole result.

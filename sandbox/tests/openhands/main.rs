@@ -4,5 +4,8 @@
 
 mod files;
 mod http;
+mod ipython;
 mod run;
 mod server;
+mod survival;
+mod transfer;

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
     time::Duration,
@@ -38,6 +38,8 @@ pub struct Options {
     pub key: Option<&'static str>,
     /// Seconds of silence. The usual is so long that it never comes by itself.
     pub quiet: Option<u64>,
+    /// What is in `.bashrc`.
+    pub start_up: Option<String>,
 }
 
 impl Server {
@@ -62,7 +64,8 @@ impl Server {
         server
     }
 
-    fn launch(&mut self, options: &Options) {
+    /// Starts the program; also again after [`Server::kill`].
+    pub fn launch(&mut self, options: &Options) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
         command.args(["serve", "0", "--working-dir"]).arg(self.work());
         command.arg("--state").arg(self.home.path().join("state")).args(&options.arguments);
@@ -70,7 +73,9 @@ impl Server {
             command.env_remove(name);
         }
         // A home without start-up files, so that the tests do not depend on the user's.
-        command.env("HOME", self.work());
+        let start_up = options.start_up.clone().unwrap_or_default();
+        fs::write(self.home.path().join(".bashrc"), start_up).unwrap();
+        command.env("HOME", self.home.path());
         command.env("NO_CHANGE_TIMEOUT_SECONDS", options.quiet.unwrap_or(600).to_string());
         command.envs(options.key.map(|key| ("SESSION_API_KEY", key)));
         command.envs(options.variables.iter().map(|(name, value)| (name, value)));
@@ -120,6 +125,25 @@ impl Server {
         reply(request.header("Content-Type", "application/json").send(body))
     }
 
+    /// Sends a file as a form does.
+    pub fn upload(&self, query: &str, name: &str, content: &[u8]) -> Reply {
+        let head = format!(
+            "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n"
+        );
+        let body = [head.as_bytes(), content, b"\r\n--edge--\r\n"].concat();
+        let request = self.agent.post(format!("{}/upload_file{query}", self.url));
+        reply(request.header("Content-Type", "multipart/form-data; boundary=edge").send(body))
+    }
+
+    /// A body that is not text, with its headers.
+    pub fn download(&self, path: &str) -> (ureq::http::HeaderMap, Vec<u8>) {
+        let mut answer = self.agent.get(format!("{}{path}", self.url)).call().unwrap();
+        assert_eq!(answer.status(), 200);
+        let body = answer.body_mut().with_config().limit(1 << 30).read_to_vec().unwrap();
+        (answer.headers().clone(), body)
+    }
+
     /// Sends an event and takes any answer.
     pub fn event(&self, event: &Value) -> Reply {
         self.post("/execute_action", &json!({ "action": event }).to_string())
@@ -152,6 +176,17 @@ impl Server {
         content(&observation).to_owned()
     }
 
+    /// As the system does when memory is short.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Waits for the end of a command that may still run, with what it prints meanwhile.
     pub fn settle(&self, mut observation: Value) -> Value {
         while exit_code(&observation) == -1 {
@@ -165,9 +200,13 @@ impl Server {
 
     /// Asks the program to end and waits for that.
     pub fn end(&mut self) -> Option<i32> {
-        let mut child = self.child.take().unwrap();
-        signal(child.id(), "TERM");
-        child.wait().unwrap().code()
+        signal(self.pid(), "TERM");
+        self.wait()
+    }
+
+    /// Waits for the end of the program.
+    pub fn wait(&mut self) -> Option<i32> {
+        self.child.take().unwrap().wait().unwrap().code()
     }
 
     pub fn state(&self) -> PathBuf {
@@ -215,6 +254,20 @@ pub fn metadata<'a>(observation: &'a Value, field: &str) -> &'a str {
 
 pub fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Waits until a file is there.
+pub fn until_exists(path: &Path) {
+    until(&format!("{} is there", path.display()), || path.exists());
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LIMIT, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn reply(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Reply {

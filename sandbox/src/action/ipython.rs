@@ -1,0 +1,119 @@
+//! The kernel of an executor: started when it is first needed, and anew when it has ended.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tokio::sync::Mutex;
+
+use super::{ActionError, CellObservation, OutputSink, screen};
+use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec, find_python};
+
+/// How long a cell may take if nobody says otherwise.
+const USUAL_LIMIT: Duration = Duration::from_secs(120);
+
+/// Whether and how cells are run.
+#[derive(Debug, Clone)]
+pub enum KernelSettings {
+    /// They are not.
+    None,
+    /// By this Python, or by the first one that has a kernel.
+    Python(Option<PathBuf>),
+}
+
+#[derive(Debug)]
+pub(super) struct Ipython {
+    settings: KernelSettings,
+    /// Cells wait here for one another, in their order.
+    kernel: Mutex<Option<Kernel>>,
+}
+
+impl Ipython {
+    pub(super) fn new(settings: KernelSettings) -> Self {
+        Self { settings, kernel: Mutex::default() }
+    }
+
+    /// Starts the kernel before anybody needs it.
+    pub(super) async fn warm_up(&self, cwd: &Path) {
+        let mut kernel = self.kernel.lock().await;
+        // Whoever needs it will hear why it does not start.
+        let _ = self.ready(&mut kernel, cwd).await;
+    }
+
+    pub(super) async fn run(
+        &self,
+        code: String,
+        cwd: PathBuf,
+        timeout: Option<Duration>,
+        output: Option<&OutputSink>,
+    ) -> Result<CellObservation, ActionError> {
+        let mut slot = self.kernel.lock().await;
+        let kernel = self.ready(&mut slot, &cwd).await?;
+        let limit = timeout.unwrap_or(USUAL_LIMIT);
+        let (subscriber, mut outputs) = tokio::sync::mpsc::unbounded_channel();
+        let options = ExecuteOptions {
+            cwd: Some(cwd.clone()),
+            timeout: Some(limit),
+            subscriber: output.is_some().then_some(subscriber),
+        };
+        let pass_on = async {
+            while let (Some(piece), Some(sink)) = (outputs.recv().await, output) {
+                let _ = sink.send(CellOutput::text(&piece)).await;
+            }
+        };
+        let (result, ()) = tokio::join!(kernel.execute(code, options), pass_on);
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => {
+                if let Error::Ended { .. } = error {
+                    *slot = None;
+                }
+                return Err(error.into());
+            }
+        };
+        let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
+        Ok(CellObservation {
+            text: screen::without_sequences(&result.text()),
+            pictures: pictures.map(|(_, content)| content.replace('\n', "")).collect(),
+            timed_out: matches!(result.ended, CellEnd::TimedOut | CellEnd::Stuck).then_some(limit),
+            kernel_died: result.ended == CellEnd::KernelDied,
+            cwd,
+            python: kernel.python().to_owned(),
+        })
+    }
+
+    pub(super) async fn shut_down(&self) {
+        // A cell that is running must not hold the end up.
+        if let Ok(mut slot) = self.kernel.try_lock()
+            && let Some(kernel) = slot.take()
+        {
+            kernel.shut_down().await;
+        }
+    }
+
+    async fn ready(&self, slot: &mut Option<Kernel>, cwd: &Path) -> Result<Kernel, ActionError> {
+        if let Some(kernel) = slot {
+            return Ok(kernel.clone());
+        }
+        let KernelSettings::Python(python) = &self.settings else {
+            return Err(ActionError::Unavailable("this server runs no cells".into()));
+        };
+        let python = find_python(python.as_deref()).await?;
+        let spec = KernelSpec { python: Some(python), ..KernelSpec::in_directory(cwd) };
+        Ok(slot.insert(Kernel::start(spec).await?).clone())
+    }
+}
+
+impl From<Error> for ActionError {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Missing { .. } => Self::Unavailable(text),
+            Error::Busy { .. } => Self::Refused(text),
+            Error::Directory { .. } => Self::Invalid(text),
+            Error::Ended { .. } => Self::Gone(text),
+            _ => Self::Internal(text),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! An editor in the browser, where one is installed.
+
+use std::{
+    fs::{DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+};
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use super::server::Server;
+
+/// How the editor is started.
+#[derive(Debug, Clone)]
+pub struct EditorSettings {
+    /// The server program of an editor that takes the options of OpenVSCode Server.
+    pub program: PathBuf,
+    /// Its port.
+    pub port: u16,
+    /// The directory that it opens.
+    pub folder: PathBuf,
+    /// The path under which it is reached, if not `/`.
+    pub base_path: Option<String>,
+    /// A private directory, for the file with the token.
+    pub state: PathBuf,
+}
+
+/// A running editor. It ends with the server.
+#[derive(Debug)]
+pub(super) struct Editor {
+    token: String,
+    _process: Child,
+}
+
+impl Editor {
+    pub(super) fn start(settings: &EditorSettings) -> io::Result<Self> {
+        let token = token();
+        DirBuilder::new().recursive(true).mode(0o700).create(&settings.state)?;
+        let file = settings.state.join("editor-token");
+        write_private(&file, &token)?;
+        let mut command = Command::new(&settings.program);
+        // Not as an argument, which everybody on the machine can see.
+        command.arg("--connection-token-file").arg(&file);
+        command.args(["--host", "0.0.0.0", "--port", &settings.port.to_string()]);
+        command.arg("--disable-workspace-trust");
+        if let Some(base) = &settings.base_path {
+            command.args(["--server-base-path", base]);
+        }
+        command.current_dir(&settings.folder).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self { token, _process: command.spawn()? })
+    }
+}
+
+/// The token with which a browser opens the editor; null if there is none.
+pub(super) async fn connection_token(State(server): State<Arc<Server>>) -> Json<Value> {
+    server.executor().await;
+    Json(json!({ "token": server.editor.as_ref().map(|editor| &editor.token) }))
+}
+
+/// A random UUID (version 4).
+fn token() -> String {
+    let bits = rand::random::<u128>() & !(0xf << 76 | 0x3 << 62) | 4 << 76 | 2 << 62;
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_random_uuids() {
+        let token = token();
+        let parts = token.split('-').map(str::len).collect::<Vec<_>>();
+        assert_eq!(parts, [8, 4, 4, 4, 12], "{token}");
+        assert_eq!(&token[14..15], "4", "{token}");
+        assert!(matches!(&token[19..20], "8" | "9" | "a" | "b"), "{token}");
+        assert_ne!(token, super::token());
+    }
+}

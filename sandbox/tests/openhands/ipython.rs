@@ -1,0 +1,92 @@
+//! Cells, in an environment that `scripts/setup-kernel` makes.
+
+use std::{
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use serde_json::{Value, json};
+
+use crate::server::{Options, Server, content};
+
+/// A Python that has a kernel.
+fn python() -> &'static str {
+    static PYTHON: OnceLock<String> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/setup-kernel");
+        let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
+        assert!(output.status.success(), "scripts/setup-kernel failed: {}", output.status);
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    })
+}
+
+fn start() -> Server {
+    let arguments = ["--plugins", "jupyter", "agent_skills", "--kernel-python", python()];
+    let arguments = arguments.map(str::to_owned).to_vec();
+    Server::start_with(&Options { arguments, ..Options::default() })
+}
+
+fn cell(server: &Server, code: &str) -> Value {
+    server.action("run_ipython", json!({"code": code, "include_extra": false}))
+}
+
+#[test]
+fn cells_print_and_remember() {
+    let server = start();
+    let observation = server.action("run_ipython", json!({"code": "x = 6\nprint('six')\nx * 7"}));
+    let extra = format!(
+        "[Jupyter current working directory: {}]\n[Jupyter Python interpreter: {}]",
+        server.work().display(),
+        python()
+    );
+    assert_eq!(content(&observation), format!("six\n42\n{extra}"));
+    assert_eq!(observation["observation"], "run_ipython");
+    assert_eq!(observation["success"], true);
+    let extras = json!({"code": "x = 6\nprint('six')\nx * 7", "image_urls": null});
+    assert_eq!(observation["extras"], extras);
+    let nothing = cell(&server, "x += 1");
+    assert_eq!(content(&nothing), "[Code executed successfully with no output]");
+    assert_eq!(content(&cell(&server, "x")), "7");
+    let failed = cell(&server, "1 / 0");
+    assert!(content(&failed).contains("ZeroDivisionError") && !content(&failed).contains('\x1b'));
+    assert_eq!(failed["success"], true);
+    assert_eq!(content(&cell(&server, "print('\\x1b[31mred\\x1b[0m')")), "red");
+}
+
+#[test]
+fn the_kernel_follows_the_shell_and_shows_pictures() {
+    let server = start();
+    server.output("mkdir sub && cd sub");
+    let code = "import os; os.getcwd()";
+    assert_eq!(content(&cell(&server, code)), format!("'{}'", server.path("sub")));
+    cell(&server, "os.chdir('/')");
+    assert_eq!(content(&cell(&server, code)), "'/'", "a cell's own move holds");
+    server.output("cd ..");
+    assert_eq!(content(&cell(&server, code)), format!("'{}'", server.work().display()));
+
+    let picture = "from IPython.display import Image, display\n\
+        display(Image(data=b'\\x89PNG\\r\\n\\x1a\\n' + b'0' * 40, format='png'))";
+    let observation = cell(&server, picture);
+    let url = observation["extras"]["image_urls"][0].as_str().unwrap();
+    assert!(url.starts_with("data:image/png;base64,iVBORw0K"), "{url}");
+    assert!(!url.contains('\n'));
+}
+
+#[test]
+fn a_cell_that_takes_too_long_is_interrupted() {
+    let server = start();
+    cell(&server, "import time");
+    let args = json!({"code": "print('on'); time.sleep(1000)", "include_extra": false});
+    let observation = server.action_within("run_ipython", args, Some(2.0));
+    let text = content(&observation);
+    assert!(text.ends_with("[Execution timed out (2.0 seconds).]"), "{text}");
+    assert_eq!(content(&cell(&server, "'alive'")), "'alive'");
+}
+
+#[test]
+fn without_the_plugin_there_are_no_cells() {
+    let server = Server::start();
+    let reply = server.event(&json!({"action": "run_ipython", "args": {"code": "1"}}));
+    assert_eq!(reply.status, 501);
+    assert!(reply.json()["detail"].as_str().unwrap().contains("JupyterRequirement not found"));
+}
