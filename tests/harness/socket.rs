@@ -163,7 +163,7 @@ impl Socket {
             match self.inner.read() {
                 Ok(Message::Text(text)) => return Some(text.to_string()),
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
-                Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
                     panic!("no message within {PATIENCE:?}");
                 }
                 Ok(_) | Err(_) => return None,
