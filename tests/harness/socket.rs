@@ -142,30 +142,25 @@ impl Socket {
 
     #[track_caller]
     pub fn receive_text(&mut self) -> String {
-        let limit = Instant::now() + PATIENCE;
-        loop {
-            // Pings keep the socket's own limit from passing.
-            assert!(Instant::now() < limit, "no message within {PATIENCE:?}");
-            match self.inner.read() {
-                Ok(Message::Text(text)) => return text.to_string(),
-                Ok(Message::Ping(_) | Message::Pong(_)) => {}
-                // A machine that was put to sleep wakes system calls up.
-                Err(Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
-                other => panic!("instead of a message: {other:?}"),
-            }
-        }
+        self.next_text().expect("a message, not the end of the connection")
     }
 
     /// The next text, or nothing when the connection has ended.
     #[track_caller]
     pub fn next_text(&mut self) -> Option<String> {
+        let limit = Instant::now() + PATIENCE;
         loop {
+            // Pings keep the socket's own limit from passing.
+            assert!(Instant::now() < limit, "no message within {PATIENCE:?}");
             match self.inner.read() {
                 Ok(Message::Text(text)) => return Some(text.to_string()),
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
-                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    panic!("no message within {PATIENCE:?}");
-                }
+                Err(Error::Io(error)) => match error.kind() {
+                    // A machine that was put to sleep wakes system calls up.
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => panic!("no message within {PATIENCE:?}"),
+                    _ => return None,
+                },
                 Ok(_) | Err(_) => return None,
             }
         }
