@@ -19,12 +19,14 @@ pub async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
+    // Before anybody hears of us: a parent that dies right after that is still ours.
+    let parent = Parent::now();
     let wait = args.bridge.host_wait(false);
     let daemon = Daemon::start(&args.bridge, wait, RunFacts::default()).await?;
     announce(&daemon)?;
     let idle = wait_until_idle(&daemon, args.idle_timeout);
     tokio::select! {
-        () = parent_gone() => info!("the starting program is gone"),
+        () = parent_gone(parent) => info!("the starting program is gone"),
         () = daemon.hub.ended() => info!("a host asked to end"),
         () = idle => info!("nobody has been connected for long"),
         _ = terminate.recv() => info!("SIGTERM"),
@@ -56,7 +58,7 @@ fn announce(daemon: &Daemon) -> io::Result<()> {
 
 /// Returns when stdin closes, or its other end's process dies. A stdin that cannot tell of anybody's
 /// end (a file, the null device) is not watched: such a daemon ends by signal or when idle.
-async fn parent_gone() {
+async fn parent_gone(parent: Parent) {
     let stdin = io::stdin();
     let piped = is_pipe_or_socket(&stdin);
     if !piped && !stdin.is_terminal() {
@@ -71,27 +73,44 @@ async fn parent_gone() {
     tokio::select! {
         _ = stdin_closed => {}
         // Some other child of a dead parent may hold the pipe open.
-        () = parent_died(), if piped => {}
+        () = parent.died(), if piped => {}
     }
 }
+
+/// The process that started us.
+#[cfg(target_os = "linux")]
+struct Parent(Option<std::os::fd::OwnedFd>);
 
 #[cfg(target_os = "linux")]
-async fn parent_died() {
-    use rustix::process::{PidfdFlags, getppid, pidfd_open};
-    let pidfd = getppid().and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
-    match pidfd.and_then(|pidfd| crate::readiness::watch(pidfd).ok()) {
-        Some(pidfd) => _ = pidfd.readable().await,
-        None => std::future::pending().await,
+impl Parent {
+    fn now() -> Self {
+        use rustix::process::{PidfdFlags, getppid, pidfd_open};
+        Self(getppid().and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok()))
+    }
+
+    async fn died(self) {
+        match self.0.and_then(|pidfd| crate::readiness::watch(pidfd).ok()) {
+            Some(pidfd) => _ = pidfd.readable().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
-/// Without pidfds the parent's id is looked at now and then. It is compared with the one we
-/// started under: whoever adopts us need not be process 1.
+/// The process that started us. Without pidfds its id is looked at now and then, and compared with the
+/// one we started under: whoever adopts us need not be process 1.
 #[cfg(not(target_os = "linux"))]
-async fn parent_died() {
-    let parent = nix::unistd::getppid();
-    while nix::unistd::getppid() == parent {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+struct Parent(nix::unistd::Pid);
+
+#[cfg(not(target_os = "linux"))]
+impl Parent {
+    fn now() -> Self {
+        Self(nix::unistd::getppid())
+    }
+
+    async fn died(self) {
+        while nix::unistd::getppid() == self.0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
 }
 

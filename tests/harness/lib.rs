@@ -29,4 +29,4 @@ pub use socket::{Closed, Socket};
 use std::time::Duration;
 
 /// How long any wait may take before the test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(30);
