@@ -143,7 +143,7 @@ fn a_client_has_at_most_256_requests_at_the_host_and_loses_none() {
 
 #[test]
 fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
-    let daemon = Daemon::start_with(&["--ping-interval", "0.05"]);
+    let daemon = Daemon::start_with(&["--ping-interval", "0.5"]);
     let mut host = daemon.host("h");
     let mut client = daemon.client();
     let hosting = std::thread::spawn(move || {
@@ -163,7 +163,7 @@ fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
     let begun = Instant::now();
     wait_until("many ping intervals", || {
         other.call("bridge/ping", Value::Null);
-        begun.elapsed() > Duration::from_millis(500)
+        begun.elapsed() > Duration::from_secs(3)
     });
     client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}));
     assert_eq!(client.receive()["error"]["data"]["kind"], "RequestCancelled");
@@ -176,7 +176,7 @@ fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
 
 #[test]
 fn a_host_that_stops_altogether_is_given_up() {
-    let daemon = Daemon::start_with(&["--ping-interval", "0.1"]);
+    let daemon = Daemon::start_with(&["--ping-interval", "2"]);
     let silent = json!({"rules": [{"method": "vscode/chat", "silent": true}]});
     let host = harness::Program::start(daemon.scripted_host(&silent));
     host.line();

@@ -280,10 +280,10 @@ def test_a_closed_client_can_be_used_again(daemon: Daemon, client: Client) -> No
 
 def test_pings_of_the_daemon_are_answered(start_daemon: Callable[..., Daemon]) -> None:
     # Two missed pings would end the connection, and with it the call that is under way.
-    daemon = start_daemon("--ping-interval", "0.1")
+    daemon = start_daemon("--ping-interval", "0.5")
     daemon.host(slow_rule())
     with Client(daemon.endpoint) as client:
         with pytest.raises(BridgeTimeout) as caught:
-            client.chat("Anybody?", timeout=1)
+            client.chat("Anybody?", timeout=3)
         assert caught.value.code == -32052
         assert client.request("bridge/status")["clients"] == 1
