@@ -220,7 +220,7 @@ impl SecretPipe {
         overwrite_private(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
         // Lines of a fixed length, as `init.bash` reads them.
-        let lines = format!("S {seq:<20} {}\nE {seq:<20} {}\n", start.as_str(), end.as_str());
+        let lines = format!("S;{seq:020};{}\nE;{seq:020};{}\n", start.as_str(), end.as_str());
         self.0.write_all(lines.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
 }

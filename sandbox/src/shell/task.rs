@@ -34,7 +34,8 @@ use super::{
 use crate::{Error, Result};
 
 /// What is typed to run the command that lies ready: clears the line, then the call. In `init.bash`.
-const RUN_KEYS: &[u8] = b"\x05\x15 eval \"$__sb\"\r";
+/// The space before the clearing is for an empty line, on which bash would ring the bell.
+const RUN_KEYS: &[u8] = b"\x05 \x15 eval \"$__sb\"\r";
 /// The key that makes an interrupted shell report; bound in `init.bash`.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
 /// Bytes per `send-keys`, so that no line to tmux gets long.
@@ -356,19 +357,24 @@ impl Task {
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
-        self.type_bytes(RUN_KEYS).await?;
+        // A pane that cannot be typed into has lost its shell, and we will hear of that.
+        self.launcher.tmux.tell(&self.typing(RUN_KEYS)).await?;
         Ok(job)
     }
 
     async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
         for chunk in bytes.chunks(TYPED_AT_ONCE) {
-            let mut command = format!("send-keys -t {} -H", self.entry.pane);
-            for byte in chunk {
-                command.push_str(&format!(" {byte:02x}"));
-            }
-            self.launcher.tmux.ask(&command).await?;
+            self.launcher.tmux.ask(&self.typing(chunk)).await?;
         }
         Ok(())
+    }
+
+    /// The tmux command that types these bytes.
+    fn typing(&self, bytes: &[u8]) -> String {
+        bytes.iter().fold(format!("send-keys -t {} -H", self.entry.pane), |mut command, byte| {
+            command.push_str(&format!(" {byte:02x}"));
+            command
+        })
     }
 
     fn note_interrupt(&mut self) {
