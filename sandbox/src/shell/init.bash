@@ -31,7 +31,7 @@ __sb_announce() {
     builtin local __sb_line
     while builtin read -r -N 56 -t 1 -u 62 __sb_line; do
         [[ $__sb_line == S* ]] || continue
-        __sb_seq=${__sb_line:1:21}
+        __sb_seq=${__sb_line:1:21} __sb_token= __sb_code= __sb_said=
         builtin printf '\e]7717;%s\a' "${__sb_line:0:55}" >/dev/tty
         IFS= builtin read -r -d '' __sb_text <"$__sb_dir/command"
         ((${#__sb_text} > 4096)) || builtin history -s -- "$__sb_text"
@@ -40,7 +40,8 @@ __sb_announce() {
 }
 
 __sb_end() {
-    __sb_status=${1-$?}
+    # Called again after a Ctrl-C has hit us, it knows the status from the first time.
+    __sb_status=${__sb_code:=${1-$?}}
     [[ $- != *[vxTEeu]* ]] || { builtin local -; builtin set +vxTEeu; }
     __sb_finish
     __sb_fresh=1
@@ -61,18 +62,23 @@ __sb_prompt() {
 }
 
 # Bound to a key that the owner presses when an interrupted command reports nothing. Inside a
-# running text descriptor 62 is closed, so that pressing it there does nothing.
+# running text descriptor 62 is closed, so that pressing it there does nothing. A report that was
+# made is made again: with a Ctrl-C the kernel throws away what the terminal has not delivered yet.
 __sb_recover() {
-    builtin local __sb_code=$?
-    if [[ ${__sb_token-} ]] || builtin read -t 0 -u 62 2>/dev/null; then
-        __sb_prompt "$__sb_code"
+    builtin local __sb_last=$? __sb_line
+    if [[ ! ${__sb_seq-} ]]; then
+        __sb_line=${__sb_said-}
+        [[ ! $__sb_line ]] || __sb_say
+    elif [[ ${__sb_token-} ]] || builtin read -t 0 -u 62 2>/dev/null; then
+        __sb_prompt "$__sb_last"
     fi
 }
 
 __sb_finish() {
     builtin local __sb_line "__sb_field=$PWD" __sb_python "__sb_background=$!"
     PROMPT_COMMAND[7717]=$__sb_hook
-    # A Ctrl-C may hit us here; what was taken from the pipe is then used at the prompt.
+    # A Ctrl-C may hit us here; what was taken from the pipe is then used at the prompt. If it hits
+    # the reading itself, the line is lost, and the owner sends another before it presses the key.
     while [[ ${__sb_seq-} && ! ${__sb_token-} ]] && builtin read -r -N 56 -t 1 -u 62 __sb_line; do
         [[ $__sb_line != "E$__sb_seq"* ]] || __sb_token=${__sb_line:0:55}
     done
@@ -88,9 +94,10 @@ __sb_finish() {
         __sb_python=$__sb_field __sb_field=$__sb_line
     fi
     __sb_line="$__sb_token;$__sb_status;$__sb_background;$__sb_who;$__sb_field;$__sb_python"
+    __sb_said=$__sb_line
     # A signal can interrupt the writing too. A second copy of the marker does no harm.
     if __sb_say || __sb_say || __sb_say; then
-        __sb_seq= __sb_token=
+        __sb_seq= __sb_token= __sb_code=
     fi
 }
 

@@ -349,9 +349,9 @@ impl History {
             // Running until the task finds the end in the index, which it does at once.
             Kind::Command => {
                 let (status, receiver) = watch::channel(JobStatus::default());
-                let retype_at = Some(Instant::now() + RETYPE_AFTER);
+                let look_at = Some(Instant::now() + RETYPE_AFTER);
                 let running =
-                    Running { seq, status, lost: 0, interrupted: false, asked: false, retype_at };
+                    Running { seq, status, lost: 0, interrupted: false, asked: 0, look_at };
                 (Current::Running(running), Some(JobWatch { seq, status: receiver }))
             }
             Kind::StartUp => {
