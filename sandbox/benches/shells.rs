@@ -2,7 +2,9 @@
 //!
 //! The floor for commands is a bash in a `tmux -C` client whose output is read directly; the floor for
 //! output is `pipe-pane` to `cat`. Ours does the same and also delivers exit code, directory and an
-//! exact, recoverable log.
+//! exact, recoverable log. A terminal without tmux (`script` to a file) is shown for comparison.
+//!
+//! On a busy machine run it with a high priority, which the programs it starts inherit.
 
 #![allow(missing_docs, reason = "a program, not a library")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it prints, and a failure ends it")]
@@ -74,6 +76,8 @@ async fn measure(directory: &Path) {
         ours.push(run(&session, &format!("cat {}", big.display())).await);
     }
     report("cat of 32 MB", &mut floor, &mut ours);
+    let mut raw: Vec<_> = (0..FLOODS).map(|_| raw_terminal(&big, directory)).collect();
+    println!("cat of 32 MB, terminal without tmux: {:.2?}", median(&mut raw));
     println!(
         "memory: owner {} KiB, tmux server {} KiB with {} session(s)",
         resident_kib(std::process::id()),
@@ -114,6 +118,16 @@ fn report(name: &str, floor: &mut [Duration], ours: &mut [Duration]) {
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
+}
+
+/// The same output through a bare pseudo-terminal into a file.
+fn raw_terminal(big: &Path, directory: &Path) -> Duration {
+    let begun = Instant::now();
+    let mut script = Command::new("script");
+    script.args(["-q", "-c"]).arg(format!("cat {}", big.display())).arg(directory.join("raw"));
+    script.stdin(Stdio::null()).stdout(Stdio::null());
+    script.status().unwrap();
+    begun.elapsed()
 }
 
 fn resident_kib(pid: u32) -> u64 {

@@ -12,7 +12,7 @@ use std::{
 use sandbox::shell::{
     Colours, InputHint, Job, Key, OnInput, Progress, Session, StillRunning, Wait, Why, render,
 };
-use support::{Home, LIMIT, ended, finish, run, test, text_of, until_printed};
+use support::{Home, LIMIT, ended, finish, run, start_of, test, text_of, until_printed};
 
 async fn still_running(job: &Job, wait: Wait) -> StillRunning {
     match job.wait(wait).await.unwrap() {
@@ -126,17 +126,17 @@ fn interactive_programs_can_be_used() {
         let job = session.run("python3 -i -q").await.unwrap();
         until_printed(&session, 0, ">>> ").await;
         session.type_bytes("x = 6 * 7\rprint('answer', x)\r").await.unwrap();
-        until_printed(&session, job.output().unwrap().start, "answer 42").await;
+        until_printed(&session, start_of(&job).await, "answer 42").await;
         let running = still_running(&job, Wait::until_input(LIMIT)).await;
         assert_eq!(running.why, Why::Input);
         press(&session, &["C-d"]).await;
         assert_eq!(ended(&job).await.exit_code, 0);
 
         let job = session.run("vim -u NONE -N new.txt").await.unwrap();
-        until_printed(&session, job.output().unwrap().start, "new.txt").await;
+        until_printed(&session, start_of(&job).await, "new.txt").await;
         still_running(&job, Wait::until_input(LIMIT)).await;
         session.type_bytes("ihello from vim").await.unwrap();
-        until_printed(&session, job.output().unwrap().start, "vim").await;
+        until_printed(&session, start_of(&job).await, "vim").await;
         press(&session, &["ESC"]).await;
         session.type_bytes(":wq\r").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
@@ -147,7 +147,7 @@ fn interactive_programs_can_be_used() {
         assert_eq!(running.input, InputHint::Keys);
         assert!(screen(&session, &job).starts_with("1\n2\n3\n"));
         session.type_bytes("G").await.unwrap();
-        until_printed(&session, job.output().unwrap().start, "500").await;
+        until_printed(&session, start_of(&job).await, "500").await;
         session.type_bytes("q").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
 
@@ -158,7 +158,7 @@ fn interactive_programs_can_be_used() {
             socket.display()
         );
         let job = session.run(nested).await.unwrap();
-        until_printed(&session, job.output().unwrap().start, "inside").await;
+        until_printed(&session, start_of(&job).await, "inside").await;
         session.type_bytes("\r").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
         assert_eq!(run(&session, "echo after").await, (0, "after\n".into()));

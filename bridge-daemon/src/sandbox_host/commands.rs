@@ -125,14 +125,12 @@ async fn stream(
         },
         started = job.started() => started?,
     }
-    let output = match from {
-        Some(offset) => job.follow_from(offset),
-        None => job.follow(),
-    };
-    let mut output = match (output, ended.take()) {
-        (Ok(output), before) => {
+    let from = from.map_or_else(|| job.output().map(|range| range.start), Ok);
+    let output = from.and_then(|offset| Ok((offset, job.follow_from(offset)?)));
+    let (mut offset, mut output) = match (output, ended.take()) {
+        (Ok(following), before) => {
             ended = before;
-            output
+            following
         }
         // When the shell was closed, its log went with it.
         (Err(_), Some(finished)) => return Ok(finished),
@@ -140,7 +138,6 @@ async fn stream(
     };
     let mut buffer = vec![0; PIECE];
     loop {
-        let offset = output.offset();
         let read = tokio::select! {
             read = output.next(&mut buffer) => read,
             progress = &mut waiting, if ended.is_none() => {
@@ -155,6 +152,7 @@ async fn stream(
             (Ok(read @ 1..), _) => {
                 let base64 = BASE64_STANDARD.encode(&buffer[..read]);
                 caller.progress(&OutputProgress { offset, base64 });
+                offset += read as u64;
             }
             // Nothing more will come; when the shell was closed, its log went with it.
             (_, Some(_)) => break,

@@ -100,6 +100,10 @@ impl Task {
     pub(super) async fn replace_recorder(&mut self) -> Then {
         self.recorder = None;
         self.catch_up();
+        // The end of a command may be among what is lost: then the shell is to be asked for it.
+        if let Current::Running(running) = &mut self.current {
+            running.interrupted = true;
+        }
         let pane = self.entry.pane.clone();
         if !self.stream_closed && self.entry.leader.is_alive() && self.recorder.is_none() {
             let _ = self.launcher.tmux.ask(&self.launcher.pipe_command(&pane)).await;

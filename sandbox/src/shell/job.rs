@@ -18,6 +18,7 @@ use super::{
     messages::Control,
     session::Session,
     state::{CommandResult, JobStatus},
+    watch::FileWatch,
 };
 use crate::{Error, Result};
 
@@ -132,7 +133,8 @@ impl Job {
         self.watch.status.borrow().result.clone()
     }
 
-    /// Where in the session's log the output lies, as far as it has been recorded.
+    /// Where in the session's log the output lies, as far as it has been recorded. Before the
+    /// command has [started](Self::started) this is not known, and the range is empty.
     pub fn output(&self) -> Result<Range<u64>> {
         let status = self.watch.status.borrow();
         if let Some(result) = &status.result {
@@ -154,12 +156,12 @@ impl Job {
 
     /// Follows the output of this command from its first byte, and no further than its last.
     pub fn follow(&self) -> Result<Output> {
-        self.follow_from(self.output()?.start)
+        Ok(Output { job: self.clone(), subscription: None })
     }
 
     /// The same from any offset of the session's log on.
     pub fn follow_from(&self, offset: u64) -> Result<Output> {
-        let subscription = self.session.log().subscribe(offset)?;
+        let subscription = Some(self.session.log().subscribe(offset)?);
         Ok(Output { job: self.clone(), subscription })
     }
 
@@ -177,13 +179,17 @@ impl Job {
         let mut status = self.watch.status.clone();
         let deadline = wait.limit.map(|limit| Instant::now() + limit);
         let mut quiet = Quiet::start(self)?;
-        let watch = self.session.log().watch()?;
+        // Made only after a look, so that a command that ends soon does not wake us by its output.
+        let mut watch = None;
         let mut looked = false;
         loop {
             if let Some(result) = &status.borrow_and_update().result {
                 return Ok(Progress::Finished(Arc::clone(result)));
             }
-            let grown = watch.grown();
+            if looked && watch.is_none() {
+                watch = Some(self.session.log().watch()?);
+            }
+            let grown = watch.as_ref().map(FileWatch::grown);
             if quiet.has_new_output(self)? {
                 looked = false;
             }
@@ -197,7 +203,7 @@ impl Job {
                 },
                 // Output matters only after a look, as the reason for another: a flood of it wakes
                 // us a few times in a second and no more.
-                () = grown, if looked => continue,
+                () = when(grown), if looked => continue,
                 () = sleep_until(next) => {}
             }
             if quiet.has_new_output(self)? {
@@ -238,17 +244,21 @@ impl Job {
 #[derive(Debug)]
 pub struct Output {
     job: Job,
-    subscription: Subscription,
+    /// Made when it is known where the output begins.
+    subscription: Option<Subscription>,
 }
 
 impl Output {
-    /// The offset of the next byte.
-    pub fn offset(&self) -> u64 {
-        self.subscription.offset()
-    }
-
     /// The next bytes; 0 when the command has ended and all was read. Cancelling loses nothing.
     pub async fn next(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let subscription = match &mut self.subscription {
+            Some(subscription) => subscription,
+            none => {
+                self.job.started().await?;
+                let start = self.job.output()?.start;
+                none.insert(self.job.session.log().subscribe(start)?)
+            }
+        };
         let mut status = self.job.watch.status.clone();
         loop {
             let recorded = self.job.session.log().len()?;
@@ -257,16 +267,16 @@ impl Output {
             self.job.session.catch_up().await;
             let result = status.borrow_and_update().result.clone();
             let end = result.as_ref().map_or(recorded, |result| result.output.end);
-            let left = end.saturating_sub(self.subscription.offset());
+            let left = end.saturating_sub(subscription.offset());
             let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             if wanted > 0 {
-                return self.subscription.next(&mut buffer[..wanted]).await;
+                return subscription.next(&mut buffer[..wanted]).await;
             }
             if result.is_some() {
                 return Ok(0);
             }
             tokio::select! {
-                grown = self.subscription.grown() => grown?,
+                grown = subscription.grown() => grown?,
                 _ = status.changed() => {}
             }
         }
@@ -294,6 +304,13 @@ impl Quiet {
         let written = Instant::now().checked_sub(age).unwrap_or(self.since);
         self.since = written.max(self.since);
         Ok(true)
+    }
+}
+
+async fn when(event: Option<impl Future<Output = ()>>) {
+    match event {
+        Some(event) => event.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -220,7 +220,20 @@ impl SecretPipe {
         overwrite_private(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
         // Lines of a fixed length, as `init.bash` reads them.
-        let lines = format!("S {seq:<20} {}\nE {seq:<20} {}\n", start.as_str(), end.as_str());
+        let lines = format!("S;{seq:020};{}\nE;{seq:020};{}\n", start.as_str(), end.as_str());
         self.0.write_all(lines.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+    }
+
+    /// Gives the shell another secret for the end of its command, in case it has lost the first.
+    pub(crate) fn announce_end_again(&mut self, dir: &SessionDir) -> Result<()> {
+        let end = Nonce::fresh();
+        let text = fs::read_to_string(dir.expected()).map_err(Error::io("reading the digests"))?;
+        let expected = Expected::parse(&text)
+            .ok_or_else(|| Error::Invalid("the digests are not readable".into()))?;
+        let expected = Expected { end: end.digest(), ..expected };
+        overwrite_private(&dir.expected(), expected.print().as_bytes())
+            .map_err(Error::io("writing the digests"))?;
+        let line = format!("E;{:020};{}\n", expected.seq, end.as_str());
+        self.0.write_all(line.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
 }

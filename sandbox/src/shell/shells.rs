@@ -15,7 +15,7 @@ use rustix::{
 };
 use tokio::{
     sync::{mpsc, watch},
-    time::Instant,
+    time::{self, Instant},
 };
 
 use super::{
@@ -47,6 +47,9 @@ const LONGEST_ROOT: usize = 100;
 /// How long a command that an earlier owner has sent may take to begin, before we doubt that it was
 /// sent at all.
 const RETYPE_AFTER: Duration = Duration::from_millis(500);
+/// How long a lock may outlive its owner: one that was killed while it started a program holds it until
+/// that program has begun.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// Requests that may wait for a session's task.
 const QUEUE: usize = 64;
 
@@ -72,7 +75,7 @@ impl Shells {
     pub async fn open(config: Config) -> Result<Self> {
         isolation::require(config.require).map_err(|error| Error::Invalid(error.to_string()))?;
         let config = prepare_root(config)?;
-        let lock = lock(&config)?;
+        let lock = lock(&config).await?;
         write_private(&config.root.join("tmux.conf"), TMUX_CONF)
             .and_then(|()| write_private(&config.init_file(), INIT_BASH))
             .map_err(Error::io("writing the start-up files"))?;
@@ -346,9 +349,9 @@ impl History {
             // Running until the task finds the end in the index, which it does at once.
             Kind::Command => {
                 let (status, receiver) = watch::channel(JobStatus::default());
-                let retype_at = Some(Instant::now() + RETYPE_AFTER);
+                let look_at = Some(Instant::now() + RETYPE_AFTER);
                 let running =
-                    Running { seq, status, lost: 0, interrupted: false, asked: false, retype_at };
+                    Running { seq, status, lost: 0, interrupted: false, asked: 0, look_at };
                 (Current::Running(running), Some(JobWatch { seq, status: receiver }))
             }
             Kind::StartUp => {
@@ -383,17 +386,23 @@ fn prepare_root(mut config: Config) -> Result<Config> {
     Ok(config)
 }
 
-fn lock(config: &Config) -> Result<File> {
+async fn lock(config: &Config) -> Result<File> {
     let path = config.root.join("owner.lock");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(path).map_err(Error::io("opening the owner's lock"))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            return Err(Error::RootInUse { root: config.root.clone() });
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(Error::RootInUse { root: config.root.clone() });
+            }
+            Err(error) => return Err(Error::io("locking the state directory")(error)),
         }
-        Err(error) => return Err(Error::io("locking the state directory")(error)),
     }
     // The keeper finds the lease here; writing it also sets the time from which it counts.
     file.set_len(0)

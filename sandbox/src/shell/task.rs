@@ -34,9 +34,12 @@ use super::{
 use crate::{Error, Result};
 
 /// What is typed to run the command that lies ready: clears the line, then the call. In `init.bash`.
-const RUN_KEYS: &[u8] = b"\x05\x15 eval \"$__sb\"\r";
+/// The space before the clearing is for an empty line, on which bash would ring the bell.
+const RUN_KEYS: &[u8] = b"\x05 \x15 eval \"$__sb\"\r";
 /// The key that makes an interrupted shell report; bound in `init.bash`.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
+/// How long a shell that was asked for its report may take.
+const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Bytes per `send-keys`, so that no line to tmux gets long.
 const TYPED_AT_ONCE: usize = 512;
 /// How long tmux may take to notice that a shell has died, and the recorder to write its last event.
@@ -87,11 +90,11 @@ pub(crate) struct Running {
     pub(crate) lost: u64,
     /// Somebody has sent Ctrl-C or the signal for it.
     pub(crate) interrupted: bool,
-    /// The shell was asked for its report by the key for that.
-    pub(crate) asked: bool,
-    /// For a command of an owner that was killed: when to type the call again, in case the owner
-    /// did not come to it.
-    pub(crate) retype_at: Option<Instant>,
+    /// How often the shell was asked for its report by the key for that.
+    pub(crate) asked: u32,
+    /// When to look after it: for a command of an owner that was killed, in case the owner did not
+    /// come to typing the call; for a shell that was asked for its report, in case none has come.
+    pub(crate) look_at: Option<Instant>,
 }
 
 /// Whether the task goes on.
@@ -129,7 +132,7 @@ impl Task {
             }
             let deadline = match &self.current {
                 Current::Starting { deadline, .. } => Some(*deadline),
-                Current::Running(running) => running.retype_at,
+                Current::Running(running) => running.look_at,
                 Current::Idle => None,
             };
             let wake = tokio::select! {
@@ -178,8 +181,12 @@ impl Task {
                 *deadline = Instant::now() + DEATH_LIMIT;
                 self.entry.leader.send(rustix::process::Signal::KILL);
             }
+            Current::Running(running) if running.asked > 0 => {
+                running.look_at = None;
+                self.recover().await;
+            }
             Current::Running(running) => {
-                running.retype_at = None;
+                running.look_at = None;
                 let is_unheard = running.status.borrow().started.is_none();
                 // The call does nothing a second time, since it takes its secret from the pipe.
                 if is_unheard && input::shell_edits_line(self.shell()) {
@@ -350,25 +357,30 @@ impl Task {
             status,
             lost: 0,
             interrupted: false,
-            asked: false,
-            retype_at: None,
+            asked: 0,
+            look_at: None,
         });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
-        self.type_bytes(RUN_KEYS).await?;
+        // A pane that cannot be typed into has lost its shell, and we will hear of that.
+        self.launcher.tmux.tell(&self.typing(RUN_KEYS)).await?;
         Ok(job)
     }
 
     async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
         for chunk in bytes.chunks(TYPED_AT_ONCE) {
-            let mut command = format!("send-keys -t {} -H", self.entry.pane);
-            for byte in chunk {
-                command.push_str(&format!(" {byte:02x}"));
-            }
-            self.launcher.tmux.ask(&command).await?;
+            self.launcher.tmux.ask(&self.typing(chunk)).await?;
         }
         Ok(())
+    }
+
+    /// The tmux command that types these bytes.
+    fn typing(&self, bytes: &[u8]) -> String {
+        bytes.iter().fold(format!("send-keys -t {} -H", self.entry.pane), |mut command, byte| {
+            command.push_str(&format!(" {byte:02x}"));
+            command
+        })
     }
 
     fn note_interrupt(&mut self) {
@@ -377,21 +389,32 @@ impl Task {
         }
     }
 
-    /// For an interrupted command whose shell is at its prompt and has reported nothing: it may have
-    /// removed our entry from PROMPT_COMMAND, or a signal came at a bad moment. The key asks the
-    /// shell for its report; if that does not help, the command is over with an unknown code. In
-    /// any other state the key is not pressed, since a program could read it.
+    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
+    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
+    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
+    /// the shell for its report, the second time with a new secret; if neither helps, the command
+    /// is over with an unknown code. While anything else has the terminal the key is not pressed,
+    /// since a program could read it.
     async fn recover(&mut self) {
         self.catch_up();
+        let shell = self.shell();
         let Current::Running(running) = &mut self.current else { return };
-        if !running.interrupted || !input::shell_edits_line(self.status.borrow().shell) {
+        let is_early = running.look_at.is_some_and(|time| time > Instant::now());
+        if !running.interrupted || is_early || !input::shell_edits_line(shell) {
             return;
         }
-        if !std::mem::replace(&mut running.asked, true) {
-            let _ = self.type_bytes(RECOVER_KEY).await;
-        } else if let Current::Running(running) =
-            std::mem::replace(&mut self.current, Current::Idle)
-        {
+        running.asked += 1;
+        running.look_at = Some(Instant::now() + REPORT_LIMIT);
+        match running.asked {
+            1 => {}
+            2 => drop(self.pipe.announce_end_again(&self.launcher.dir)),
+            _ => return self.give_up(),
+        }
+        let _ = self.type_bytes(RECOVER_KEY).await;
+    }
+
+    fn give_up(&mut self) {
+        if let Current::Running(running) = std::mem::replace(&mut self.current, Current::Idle) {
             let end = std::fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
             self.report_without_shell(running, -1, Ended::AtPrompt, end);
             self.become_idle();

@@ -16,13 +16,18 @@ use tokio::{
     time,
 };
 
-use super::{config::Config, process::ProcessId};
+use super::{
+    config::Config,
+    process::{self, ProcessId},
+};
 use crate::{Error, Result};
 
 /// The tmux session to which the control client is attached; the [keeper](super::keeper) runs in it.
 const KEEPER: &str = "keeper";
 /// How long tmux may take to start or to answer; it normally needs a millisecond or two.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long server and clients may take to end when there is nothing left for them to do.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the start of tmux is tried.
 const ATTEMPTS: u32 = 3;
 /// Commands that may wait for the writer.
@@ -116,6 +121,13 @@ impl Tmux {
         Ok(self.ask_all(&[command]).await?.join("\n"))
     }
 
+    /// Runs one command without waiting for it. Whatever becomes of it, something else must tell.
+    pub(crate) async fn tell(&self, command: &str) -> Result<()> {
+        let (answer, _) = oneshot::channel();
+        let request = Request { line: format!("{command}\n"), count: 1, answer };
+        self.requests.send(request).await.map_err(|_| Error::ServerGone)
+    }
+
     /// Runs commands in one go: the server does nothing else in between. Stops at the first error.
     pub(crate) async fn ask_all(&self, commands: &[&str]) -> Result<Vec<String>> {
         let (answer, answered) = oneshot::channel();
@@ -142,22 +154,26 @@ impl Tmux {
 }
 
 impl ControlClient {
-    /// Ends the server and waits until server and client are gone.
+    /// Ends the server and waits until it, its clients and the keeper are gone.
     pub(crate) async fn shut_down(mut self, tmux: &Tmux) {
+        let clients = tmux.ask("list-clients -F '#{client_pid}'").await.unwrap_or_default();
+        let clients = clients.lines().filter_map(|pid| ProcessId::of(pid.parse().ok()?));
+        let others: Vec<_> = clients.chain(self.keeper).collect();
         // The answer to this is the end of the stream.
         let _ = tmux.ask("kill-server").await;
         let _ = time::timeout(PATIENCE, &mut self.task).await;
         if time::timeout(PATIENCE, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
-        if time::timeout(PATIENCE, self.server.ended()).await.is_err() {
-            self.server.send(rustix::process::Signal::KILL);
-            let _ = self.server.ended().await;
+        // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
+        // is no session left that could lose anything.
+        for process in process::all_ended(&[self.server], LAST_PATIENCE).await {
+            process.send(rustix::process::Signal::KILL);
+            let _ = process.ended().await;
         }
-        if let Some(keeper) = self.keeper
-            && time::timeout(PATIENCE, keeper.ended()).await.is_err()
-        {
-            keeper.send(rustix::process::Signal::KILL);
+        for process in process::all_ended(&others, LAST_PATIENCE).await {
+            process.send(rustix::process::Signal::KILL);
+            let _ = process.ended().await;
         }
     }
 }

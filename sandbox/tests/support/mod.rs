@@ -125,6 +125,12 @@ pub fn text_of(session: &Session, result: &CommandResult) -> String {
     String::from_utf8(raw(session, result)).unwrap().replace("\r\n", "\n")
 }
 
+/// Where the output of a job begins, as soon as that is known.
+pub async fn start_of(job: &Job) -> u64 {
+    within("the start of a command", job.started()).await.unwrap();
+    job.output().unwrap().start
+}
+
 /// Waits until the session's log, from an offset on, contains a text; returns the log from there.
 pub async fn until_printed(session: &Session, from: u64, wanted: &str) -> String {
     let mut seen = Vec::new();
