@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn our_own_codes_lie_where_no_standard_has_any() {
-        let is_own = |kind: &ErrorKind| (-32061..=-32050).contains(&kind.code());
+        let is_own = |kind: &ErrorKind| (-32065..=-32050).contains(&kind.code());
         let standard: Vec<_> = ErrorKind::ALL.into_iter().filter(|kind| !is_own(kind)).collect();
         assert_eq!(standard[..9], ErrorKind::ALL[..9], "those of JSON-RPC and jsonrpsee");
         assert_eq!(standard[9..], [ErrorKind::RequestCancelled]);
