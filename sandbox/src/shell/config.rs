@@ -58,6 +58,10 @@ impl Config {
         self.root.join("tmux")
     }
 
+    pub(crate) fn client(&self) -> PathBuf {
+        self.root.join("client")
+    }
+
     pub(crate) fn sessions(&self) -> PathBuf {
         self.root.join("sessions")
     }

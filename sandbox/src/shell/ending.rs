@@ -1,11 +1,12 @@
 //! The unhappy half of a session's task: shells and recorders that die, and the end of it all.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, mem, sync::Arc, time::Duration};
 
 use rustix::process::Signal;
 use tokio::time::{self, Instant};
 
 use super::{
+    input,
     launch::{Launched, Place},
     marker::Seq,
     process,
@@ -14,6 +15,10 @@ use super::{
 };
 use crate::{Error, Result};
 
+/// The key that makes an interrupted shell report; bound in `init.bash`.
+const RECOVER_KEY: &[u8] = b"\x1b[7717~";
+/// How long a shell that was asked for its report may take.
+const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Shells that may die in a row before their first prompt.
 const FAILED_STARTS: u32 = 3;
 
@@ -26,7 +31,7 @@ impl Task {
             return Then::Stop;
         };
         self.catch_up();
-        let before = match std::mem::replace(&mut self.current, Current::Idle) {
+        let before = match mem::replace(&mut self.current, Current::Idle) {
             Current::Running(running) => Some(Unreported { running, exit_code }),
             Current::Starting { before, .. } => {
                 self.failed_starts += 1;
@@ -111,6 +116,38 @@ impl Task {
         Then::GoOn
     }
 
+    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
+    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
+    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
+    /// the shell for its report, the second time with a new secret; if neither helps, the command
+    /// is over with an unknown code. While anything else has the terminal the key is not pressed,
+    /// since a program could read it.
+    pub(super) async fn recover(&mut self) {
+        self.catch_up();
+        let shell = self.shell();
+        let Current::Running(running) = &mut self.current else { return };
+        let is_early = running.look_at.is_some_and(|time| time > Instant::now());
+        if !running.interrupted || is_early || !input::shell_edits_line(shell) {
+            return;
+        }
+        running.asked += 1;
+        running.look_at = Some(Instant::now() + REPORT_LIMIT);
+        match running.asked {
+            1 => {}
+            2 => drop(self.pipe.announce_end_again(&self.launcher.dir)),
+            _ => return self.give_up(),
+        }
+        let _ = self.type_bytes(RECOVER_KEY).await;
+    }
+
+    fn give_up(&mut self) {
+        if let Current::Running(running) = mem::replace(&mut self.current, Current::Idle) {
+            let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
+            self.report_without_shell(running, -1, Ended::AtPrompt, end);
+            self.become_idle();
+        }
+    }
+
     /// Ends every process of the session and removes its files.
     pub(super) async fn close(&mut self, ended: Ended) {
         let mark = self.entry.mark.clone();
@@ -137,7 +174,7 @@ impl Task {
         }
         self.catch_up();
         let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
-        match std::mem::replace(&mut self.current, Current::Idle) {
+        match mem::replace(&mut self.current, Current::Idle) {
             Current::Running(running) => self.report_without_shell(running, -1, ended, end),
             Current::Starting { before: Some(Unreported { running, exit_code }), .. } => {
                 self.report_without_shell(running, exit_code, ended, end);

@@ -4,6 +4,7 @@
 //! ROOT/owner.lock            held by the living owner; holds the lease in seconds
 //! ROOT/alive                 pipe that tells the keeper when the owner is gone
 //! ROOT/tmux                  the private socket
+//! ROOT/client                the control client of the owner
 //! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells
 //! ROOT/sessions/ID/
 //!     session.json           who we are: written when the session or its shell starts

@@ -38,9 +38,11 @@
 //! dropping them changes nothing. Waiting is done in the caller, each with limits of its own, and a
 //! wait that ends leaves the command running.
 
+mod alive;
 mod config;
 mod confine;
 mod ending;
+mod history;
 mod index;
 mod input;
 mod job;
@@ -54,6 +56,7 @@ pub(crate) mod process;
 mod readiness;
 mod recorder;
 mod render;
+mod root;
 mod scanner;
 mod session;
 mod shells;

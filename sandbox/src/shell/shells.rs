@@ -2,36 +2,33 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    fs::{self, File},
+    io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
-use rustix::{
-    fs::{FlockOperation, flock},
-    process::Signal,
-};
+use rustix::process::Signal;
 use tokio::{
     sync::{mpsc, watch},
-    time::{self, Instant},
+    time::Instant,
 };
 
 use super::{
     config::{Config, SessionSpec},
     confine,
-    index::{IndexReader, What},
-    job::JobWatch,
+    history::History,
+    index::IndexReader,
     keeper,
     launch::{Launcher, Place, SecretPipe},
     ledger::{Entry, SessionDir, SessionId, write_private},
-    marker::{Expected, Kind, Marker, Seq},
+    marker::Seq,
     messages::Control,
     process::{self, ProcessId},
+    root,
     session::{Channels, Session},
-    state::{JobStatus, Phase, Status},
-    task::{Current, Running, Task},
+    state::{Phase, Status},
+    task::{Current, Task},
     tmux::{self, ControlClient, Tmux},
     watch::Watcher,
 };
@@ -42,14 +39,6 @@ use crate::{
 
 const TMUX_CONF: &[u8] = include_bytes!("tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("init.bash");
-/// A Unix socket's path has 108 bytes with its end; `/tmux` is ours.
-const LONGEST_ROOT: usize = 100;
-/// How long a command that an earlier owner has sent may take to begin, before we doubt that it was
-/// sent at all.
-const RETYPE_AFTER: Duration = Duration::from_millis(500);
-/// How long a lock may outlive its owner: one that was killed while it started a program holds it until
-/// that program has begun.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// Requests that may wait for a session's task.
 const QUEUE: usize = 64;
 
@@ -74,8 +63,8 @@ impl Shells {
     /// ones. Nothing is touched that this directory's ledger does not name.
     pub async fn open(config: Config) -> Result<Self> {
         isolation::require(config.require).map_err(|error| Error::Invalid(error.to_string()))?;
-        let config = prepare_root(config)?;
-        let lock = lock(&config).await?;
+        let config = root::prepare(config)?;
+        let lock = root::lock(&config).await?;
         write_private(&config.root.join("tmux.conf"), TMUX_CONF)
             .and_then(|()| write_private(&config.init_file(), INIT_BASH))
             .map_err(Error::io("writing the start-up files"))?;
@@ -171,7 +160,7 @@ impl Shells {
             let _ = task.await;
         }
         self.client.shut_down(&self.tmux).await;
-        for name in ["tmux", "tmux.conf", "init.bash", "alive", "owner.lock"] {
+        for name in ["tmux", "tmux.conf", "init.bash", "alive", "client", "owner.lock"] {
             let _ = fs::remove_file(self.config.root.join(name));
         }
         let _ = fs::remove_dir(self.config.sessions());
@@ -319,96 +308,6 @@ impl Shells {
     fn lock_sessions(&self) -> MutexGuard<'_, BTreeMap<SessionId, Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What the files tell about a session's past. The task reads the index again from its beginning,
-/// so that only what is unfinished needs to be known here.
-struct History {
-    cwd: std::path::PathBuf,
-    next_seq: Seq,
-    current: Current,
-    job: Option<JobWatch>,
-}
-
-impl History {
-    fn read(launcher: &Launcher, start_limit: Duration) -> Result<Self> {
-        let mut index = IndexReader::open(&launcher.dir.index())
-            .map_err(Error::io("opening the event index"))?;
-        let events = index.read_new().map_err(Error::io("reading the event index"))?;
-        let expected = fs::read_to_string(launcher.dir.expected())
-            .map_err(Error::io("reading the digests"))?;
-        let expected = Expected::parse(&expected)
-            .ok_or_else(|| Error::Invalid("the digests are not readable".into()))?;
-        let last_end = events.iter().rev().find_map(|event| match &event.what {
-            What::Marker(Marker::End { report, .. }) => Some(report.cwd.clone()),
-            _ => None,
-        });
-        let cwd = last_end.map(super::task::path).unwrap_or_else(|| "/".into());
-        let seq = expected.seq;
-        let (current, job) = match expected.kind {
-            // Running until the task finds the end in the index, which it does at once.
-            Kind::Command => {
-                let (status, receiver) = watch::channel(JobStatus::default());
-                let look_at = Some(Instant::now() + RETYPE_AFTER);
-                let running =
-                    Running { seq, status, lost: 0, interrupted: false, asked: 0, look_at };
-                (Current::Running(running), Some(JobWatch { seq, status: receiver }))
-            }
-            Kind::StartUp => {
-                let deadline = Instant::now() + start_limit;
-                (Current::Starting { seq, deadline, before: None }, None)
-            }
-        };
-        Ok(Self { cwd, next_seq: seq + 1, current, job })
-    }
-}
-
-/// Makes the directories and checks that tmux and the kernel can work with them.
-fn prepare_root(mut config: Config) -> Result<Config> {
-    let making = || format!("making {}", config.root.display());
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(config.sessions())
-        .map_err(Error::io(making()))?;
-    fs::set_permissions(&config.root, fs::Permissions::from_mode(0o700))
-        .map_err(Error::io(making()))?;
-    config.root = config.root.canonicalize().map_err(Error::io(making()))?;
-    let unusable = |reason| Error::UnusableRoot { root: config.root.clone(), reason };
-    let text =
-        config.root.to_str().ok_or_else(|| unusable("its path is not UTF-8; choose another"))?;
-    if text.len() > LONGEST_ROOT {
-        return Err(unusable("its path is too long for a socket; choose one of at most 100 bytes"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err(unusable("its path has control characters; choose another"));
-    }
-    Ok(config)
-}
-
-async fn lock(config: &Config) -> Result<File> {
-    let path = config.root.join("owner.lock");
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(path).map_err(Error::io("opening the owner's lock"))?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => break,
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(Error::RootInUse { root: config.root.clone() });
-            }
-            Err(error) => return Err(Error::io("locking the state directory")(error)),
-        }
-    }
-    // The keeper finds the lease here; writing it also sets the time from which it counts.
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", config.lease.as_secs()))
-        .map_err(Error::io("writing down the lease"))?;
-    Ok(file)
 }
 
 /// What a shell has said last, for an explanation.

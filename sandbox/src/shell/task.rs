@@ -6,20 +6,19 @@
 
 use std::{
     ffi::OsString,
-    io,
-    os::{fd::OwnedFd, unix::ffi::OsStringExt as _},
+    os::unix::ffi::OsStringExt as _,
     path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use tokio::{
-    io::unix::AsyncFd,
     sync::{mpsc, watch},
     time::{self, Instant},
 };
 
 use super::{
+    alive::Alive,
     index::{Event, IndexReader, What},
     input::{self, Key},
     job::JobWatch,
@@ -36,10 +35,6 @@ use crate::{Error, Result};
 /// What is typed to run the command that lies ready: clears the line, then the call. In `init.bash`.
 /// The space before the clearing is for an empty line, on which bash would ring the bell.
 const RUN_KEYS: &[u8] = b"\x05 \x15 eval \"$__sb\"\r";
-/// The key that makes an interrupted shell report; bound in `init.bash`.
-const RECOVER_KEY: &[u8] = b"\x1b[7717~";
-/// How long a shell that was asked for its report may take.
-const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Bytes per `send-keys`, so that no line to tmux gets long.
 const TYPED_AT_ONCE: usize = 512;
 /// How long tmux may take to notice that a shell has died, and the recorder to write its last event.
@@ -277,12 +272,12 @@ impl Task {
         }
     }
 
-    fn become_idle(&mut self) {
+    pub(super) fn become_idle(&mut self) {
         self.current = Current::Idle;
         self.status.send_modify(|status| status.phase = Phase::Idle);
     }
 
-    fn shell(&self) -> ProcessId {
+    pub(super) fn shell(&self) -> ProcessId {
         self.status.borrow().shell
     }
 
@@ -368,7 +363,7 @@ impl Task {
         Ok(job)
     }
 
-    async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
+    pub(super) async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
         for chunk in bytes.chunks(TYPED_AT_ONCE) {
             self.launcher.tmux.ask(&self.typing(chunk)).await?;
         }
@@ -386,38 +381,6 @@ impl Task {
     fn note_interrupt(&mut self) {
         if let Current::Running(running) = &mut self.current {
             running.interrupted = true;
-        }
-    }
-
-    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
-    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
-    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
-    /// the shell for its report, the second time with a new secret; if neither helps, the command
-    /// is over with an unknown code. While anything else has the terminal the key is not pressed,
-    /// since a program could read it.
-    async fn recover(&mut self) {
-        self.catch_up();
-        let shell = self.shell();
-        let Current::Running(running) = &mut self.current else { return };
-        let is_early = running.look_at.is_some_and(|time| time > Instant::now());
-        if !running.interrupted || is_early || !input::shell_edits_line(shell) {
-            return;
-        }
-        running.asked += 1;
-        running.look_at = Some(Instant::now() + REPORT_LIMIT);
-        match running.asked {
-            1 => {}
-            2 => drop(self.pipe.announce_end_again(&self.launcher.dir)),
-            _ => return self.give_up(),
-        }
-        let _ = self.type_bytes(RECOVER_KEY).await;
-    }
-
-    fn give_up(&mut self) {
-        if let Current::Running(running) = std::mem::replace(&mut self.current, Current::Idle) {
-            let end = std::fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
-            self.report_without_shell(running, -1, Ended::AtPrompt, end);
-            self.become_idle();
         }
     }
 
@@ -441,30 +404,6 @@ impl Task {
         self.entry.size = size;
         self.status.send_modify(|status| status.size = size);
         self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))
-    }
-}
-
-/// The end of a process as something to wait for, again and again.
-struct Alive {
-    process: Option<ProcessId>,
-    fd: io::Result<Option<AsyncFd<OwnedFd>>>,
-}
-
-impl Alive {
-    fn of(process: ProcessId) -> Self {
-        Self { process: Some(process), fd: process.open() }
-    }
-
-    fn of_some(process: Option<ProcessId>) -> Self {
-        process.map_or(Self { process: None, fd: Ok(None) }, Self::of)
-    }
-
-    async fn ended(&self) {
-        match (&self.process, &self.fd) {
-            (Some(_), Ok(None)) => {}
-            (Some(_), Ok(Some(fd))) => drop(fd.readable().await),
-            (None, _) | (_, Err(_)) => std::future::pending().await,
-        }
     }
 }
 

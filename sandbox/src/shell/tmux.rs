@@ -6,7 +6,7 @@
 //!
 //! Answers come in the order of the commands, framed by `%begin` and `%end` or `%error`.
 
-use std::{collections::VecDeque, process::Stdio, time::Duration};
+use std::{collections::VecDeque, fs, io, process::Stdio, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{
     config::Config,
+    ledger::write_private,
     process::{self, ProcessId},
 };
 use crate::{Error, Result};
@@ -69,6 +70,10 @@ struct Pending {
 
 /// Starts the server if there is none, and the control client.
 pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
+    // A server that hears of a lost control client while another introduces itself dies of it (seen
+    // with tmux 3.3): the client of an owner that was killed must be gone first.
+    let former = fs::read(config.client()).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    process::all_ended(former.as_slice(), LAST_PATIENCE).await;
     let mut attempt = 1;
     loop {
         // A server whose first client was killed at its birth dies of that (seen with tmux 3.3), and
@@ -91,6 +96,12 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
     command.kill_on_drop(true);
     let missing = |reason: String| Error::TmuxMissing { reason };
     let mut child = command.spawn().map_err(|error| missing(error.to_string()))?;
+    if let Some(client) = child.id().and_then(ProcessId::of) {
+        serde_json::to_vec(&client)
+            .map_err(io::Error::from)
+            .and_then(|text| write_private(&config.client(), &text))
+            .map_err(Error::io("writing down the control client"))?;
+    }
     let input = child.stdin.take().expect("stdin was asked to be a pipe");
     let output = child.stdout.take().expect("stdout was asked to be a pipe");
     let (requests, receiver) = mpsc::channel(QUEUE);

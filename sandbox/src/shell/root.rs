@@ -1,0 +1,68 @@
+//! The state directory: making it fit, and being its only owner.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    time::Duration,
+};
+
+use rustix::fs::{FlockOperation, flock};
+use tokio::time::{self, Instant};
+
+use super::config::Config;
+use crate::{Error, Result};
+
+/// A Unix socket's path has 108 bytes with its end; `/tmux` is ours.
+const LONGEST_ROOT: usize = 100;
+/// How long a lock may outlive its owner: one that was killed while it started a program holds it until
+/// that program has begun.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Makes the directories and checks that tmux and the kernel can work with them.
+pub(super) fn prepare(mut config: Config) -> Result<Config> {
+    let making = || format!("making {}", config.root.display());
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(config.sessions())
+        .map_err(Error::io(making()))?;
+    fs::set_permissions(&config.root, fs::Permissions::from_mode(0o700))
+        .map_err(Error::io(making()))?;
+    config.root = config.root.canonicalize().map_err(Error::io(making()))?;
+    let unusable = |reason| Error::UnusableRoot { root: config.root.clone(), reason };
+    let text =
+        config.root.to_str().ok_or_else(|| unusable("its path is not UTF-8; choose another"))?;
+    if text.len() > LONGEST_ROOT {
+        return Err(unusable("its path is too long for a socket; choose one of at most 100 bytes"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(unusable("its path has control characters; choose another"));
+    }
+    Ok(config)
+}
+
+pub(super) async fn lock(config: &Config) -> Result<File> {
+    let path = config.root.join("owner.lock");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(path).map_err(Error::io("opening the owner's lock"))?;
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(Error::RootInUse { root: config.root.clone() });
+            }
+            Err(error) => return Err(Error::io("locking the state directory")(error)),
+        }
+    }
+    // The keeper finds the lease here; writing it also sets the time from which it counts.
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", config.lease.as_secs()))
+        .map_err(Error::io("writing down the lease"))?;
+    Ok(file)
+}
