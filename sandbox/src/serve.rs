@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use sandbox::{
-    action::{KernelSettings, Settings},
+    action::{BrowserSettings, KernelSettings, Settings},
     files::Workspace,
     openhands::{self, Access, EditorSettings, Plugins, Traces},
     shell::SessionId,
@@ -39,9 +39,21 @@ pub(crate) struct ServeArguments {
     /// Features to serve.
     #[arg(long, num_args = 0.., value_enum)]
     plugins: Vec<Plugin>,
-    /// The user's name, a part of the main shell's name. [default: the current user]
+    /// A part of the main shell's name; the server runs as whoever starts it. [default: the current user]
     #[arg(long, env = "RUNTIME_USERNAME")]
     username: Option<String>,
+    /// Show web pages. This is the default.
+    #[arg(long)]
+    enable_browser: bool,
+    /// Show no web pages.
+    #[arg(long, overrides_with = "enable_browser")]
+    no_enable_browser: bool,
+    /// The Chromium that shows them; without it they are fetched as they are.
+    #[arg(long, value_name = "PROGRAM", default_value = "/usr/bin/chromium")]
+    browser_program: PathBuf,
+    /// Accepted for compatibility.
+    #[arg(long)]
+    browsergym_eval_env: Option<String>,
     /// Accepted for compatibility.
     #[arg(long, env = "RUNTIME_UID")]
     user_id: Option<u32>,
@@ -135,6 +147,11 @@ fn settings(arguments: &ServeArguments, cwd: &Path, port: u16) -> anyhow::Result
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),
         workspace,
+        browser: match arguments.browser_program.exists() {
+            _ if arguments.no_enable_browser => BrowserSettings::None,
+            true => BrowserSettings::Chromium(arguments.browser_program.clone()),
+            false => BrowserSettings::Fetch,
+        },
         kernel: match arguments.plugins.contains(&Plugin::Jupyter) {
             true => KernelSettings::Python(arguments.kernel_python.clone()),
             false => KernelSettings::None,

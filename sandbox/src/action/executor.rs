@@ -10,7 +10,8 @@ use std::{
 use tokio::sync::{Mutex, RwLock as AsyncRwLock, mpsc};
 
 use super::{
-    Action, ActionError, Edit, Observation, Read, ReadAs, Request, Run, RunIn, RunObservation,
+    Action, ActionError, BrowserSettings, Edit, Observation, Page, Read, ReadAs, Request, Run,
+    RunIn, RunObservation, browse,
     conversation::{Conversation, Patience},
     ipython::{Ipython, KernelSettings},
     text_files,
@@ -45,6 +46,8 @@ pub struct Settings {
     pub workspace: Workspace,
     /// Whether and how cells are run.
     pub kernel: KernelSettings,
+    /// Whether and how web pages are shown.
+    pub browser: BrowserSettings,
 }
 
 /// Carries actions out on the shells and files of this machine. Actions may come at the same time.
@@ -147,6 +150,19 @@ impl Executor {
                 Ok(Observation::Written { path })
             }
             Action::Edit(edit) => self.edit(edit).await,
+            Action::Browse { url } => {
+                let is_web = url.starts_with("http://") || url.starts_with("https://");
+                let page = match &self.settings.browser {
+                    BrowserSettings::None => {
+                        return Err(ActionError::Unavailable("this server shows no pages".into()));
+                    }
+                    browser if is_web => {
+                        browse::browse(browser, &url, &self.settings.cwd, request.timeout).await?
+                    }
+                    _ => self.browse_file(&url).await?,
+                };
+                Ok(Observation::Browsed(page))
+            }
             Action::CreateDirectory { path } => {
                 self.change(&path, |place| files::create_directory(place, Parents::Create)).await
             }
@@ -242,6 +258,14 @@ impl Executor {
     /// A path that may be relative to the directory of the main shell.
     fn place(&self, path: &Path) -> Result<WorkspacePath, ActionError> {
         Ok(self.settings.workspace.path(self.current_directory().join(path))?)
+    }
+
+    /// A file as a page. It is not given to a browser, which would go wherever the page leads.
+    async fn browse_file(&self, url: &str) -> Result<Page, ActionError> {
+        let place = self.place(Path::new(url.strip_prefix("file://").unwrap_or(url)))?;
+        let url = format!("file://{}", place.absolute().display());
+        blocking(move || Ok(browse::file_page(url, &files::read_bytes(&place, files::READ_BYTES)?)))
+            .await
     }
 
     fn absolute_place(&self, path: &Path) -> Result<WorkspacePath, ActionError> {

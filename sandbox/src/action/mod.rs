@@ -10,6 +10,7 @@
 //! they came. Everything else runs beside them. A command that outlives the wait for it goes on: the
 //! next action can wait again, type into it or press a key, and gets what was printed since.
 
+mod browse;
 mod commands;
 mod conversation;
 mod error;
@@ -20,11 +21,12 @@ mod request;
 mod screen;
 mod text_files;
 
+pub use browse::BrowserSettings;
 pub use error::{ActionError, ErrorKind};
 pub use executor::{Executor, OutputSink, Settings};
 pub use ipython::KernelSettings;
 pub use observation::{
     CellObservation, Completion, EditObservation, Edition, NothingRunning, Observation, Outcome,
-    ReadContent, RunObservation, ShellReport,
+    Page, ReadContent, RunObservation, Screenshot, ShellReport,
 };
 pub use request::{Action, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write};

@@ -23,6 +23,8 @@ pub enum Observation {
     },
     /// Of editing.
     Edited(EditObservation),
+    /// Of a web page.
+    Browsed(Page),
     /// A directory was made, or something was removed.
     Done {
         /// Its absolute path.
@@ -153,6 +155,28 @@ pub enum ReadContent {
         /// Hidden entries of the directory itself that are left out.
         hidden: usize,
     },
+}
+
+/// A web page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Its address.
+    pub url: String,
+    /// What can be read on it.
+    pub text: String,
+    /// How it looks.
+    pub screenshot: Option<Screenshot>,
+    /// Why it could not be shown.
+    pub error: Option<String>,
+}
+
+/// A picture of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Screenshot {
+    /// The picture itself.
+    pub png: Vec<u8>,
+    /// Where it is kept.
+    pub path: PathBuf,
 }
 
 /// What came of editing.

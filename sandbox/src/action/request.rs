@@ -27,6 +27,11 @@ pub enum Action {
     Write(Write),
     /// Change a part of a file, look at it, or take a change back.
     Edit(Edit),
+    /// Show a web page.
+    Browse {
+        /// Its address, or a path relative to the directory of the main shell.
+        url: String,
+    },
     /// Make a directory, with those above it that are missing.
     CreateDirectory {
         /// Where.

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{event::Asked, texts};
 use crate::action::{
-    ActionError, CellObservation, EditObservation, Executor, Observation, Outcome, ReadContent,
-    RunObservation,
+    ActionError, CellObservation, EditObservation, Executor, Observation, Outcome, Page,
+    ReadContent, RunObservation, Screenshot,
 };
 
 /// One observation. Clients build their own objects from exactly these keys.
@@ -49,6 +49,24 @@ enum Extras {
         #[serde(rename = "_diff_cache")]
         diff_cache: Option<String>,
     },
+    Page {
+        url: String,
+        trigger_by_action: &'static str,
+        screenshot: String,
+        screenshot_path: Option<String>,
+        set_of_marks: &'static str,
+        error: bool,
+        goal_image_urls: [String; 0],
+        open_pages_urls: Vec<String>,
+        active_page_index: i64,
+        dom_object: Empty,
+        axtree_object: Empty,
+        extra_element_properties: Empty,
+        last_browser_action: String,
+        last_browser_action_error: String,
+        focused_element_bid: &'static str,
+        filter_visible_only: bool,
+    },
     Error {
         error_id: &'static str,
         /// Only on request: clients do not know this key.
@@ -57,6 +75,9 @@ enum Extras {
     },
     None {},
 }
+
+#[derive(Debug, Serialize)]
+struct Empty {}
 
 /// What is known of the shell; the defaults say that a command runs.
 #[derive(Debug, Serialize)]
@@ -115,6 +136,7 @@ impl Answer {
                 }
             }
             Observation::Edited(edited) => Self::edited(asked, &edited),
+            Observation::Browsed(page) => Self::page(page),
             Observation::Done { path } => Self::success(format!("Done: {}", path.display())),
             Observation::Closed => Self::success("The shell is closed.".into()),
         }
@@ -140,7 +162,13 @@ impl Answer {
                 let cwd = executor.current_directory();
                 texts::file_error(error, &cwd.join(path).display().to_string(), &cwd)
             }
-            Asked::Run | Asked::Cell { .. } | Asked::Other => texts::error(error),
+            Asked::Browse { interactively: true } => texts::NO_BROWSER.into(),
+            Asked::Browse { .. } if matches!(error, ActionError::Unavailable(_)) => {
+                texts::NO_BROWSER.into()
+            }
+            Asked::Browse { .. } | Asked::Run | Asked::Cell { .. } | Asked::Other => {
+                texts::error(error)
+            }
         };
         let trace = (traces == Traces::Shown).then(|| format!("{error:?}"));
         Self {
@@ -234,6 +262,41 @@ impl Answer {
                 impl_source: "oh_aci",
                 diff,
                 diff_cache: None,
+            },
+            success: None,
+        }
+    }
+
+    fn page(page: Page) -> Self {
+        let content = texts::page(&page);
+        let (screenshot, screenshot_path) = match page.screenshot {
+            Some(Screenshot { png, path }) => {
+                let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(png));
+                (url, Some(path.display().to_string()))
+            }
+            None => (String::new(), None),
+        };
+        Self {
+            message: format!("Visited {}", page.url),
+            observation: "browse",
+            content,
+            extras: Extras::Page {
+                trigger_by_action: "browse",
+                screenshot,
+                screenshot_path,
+                set_of_marks: "",
+                error: page.error.is_some(),
+                goal_image_urls: [],
+                open_pages_urls: vec![page.url.clone()],
+                active_page_index: 0,
+                dom_object: Empty {},
+                axtree_object: Empty {},
+                extra_element_properties: Empty {},
+                last_browser_action: format!("goto({:?})", page.url),
+                last_browser_action_error: page.error.unwrap_or_default(),
+                focused_element_bid: "",
+                filter_visible_only: false,
+                url: page.url,
             },
             success: None,
         }

@@ -43,8 +43,8 @@ const NOT_FOR_SERVERS: [&str; 14] = [
 ];
 
 /// Actions that a server carries out.
-const KNOWN: [&str; 9] =
-    ["run", "run_ipython", "read", "write", "edit", "mkdir", "rmdir", "rm", "close"];
+const KNOWN: [&str; 10] =
+    ["run", "run_ipython", "read", "write", "edit", "browse", "mkdir", "rmdir", "rm", "close"];
 
 /// An action as it came.
 #[derive(Debug)]
@@ -63,6 +63,7 @@ pub(super) enum Asked {
     View { path: String },
     Write { path: String },
     Edit { path: String, old: Option<String>, new: Option<String> },
+    Browse { interactively: bool },
     Other,
 }
 
@@ -125,6 +126,15 @@ fn parse_action(name: &str, args: Map<String, Value>) -> Result<Parsed, Failure>
             (Ok(Action::Write(Write { path: path.into(), content, start, end })), asked)
         }
         "edit" => arguments::<EditArguments>(name, args)?.into_action()?,
+        "browse" => {
+            let BrowseArguments { url, _return_axtree: _ } = arguments(name, args)?;
+            (Ok(Action::Browse { url }), Asked::Browse { interactively: false })
+        }
+        "browse_interactive" => {
+            let InteractiveArguments { .. } = arguments(name, args)?;
+            let error = ActionError::Unavailable("there is no browser to click in".into());
+            (Err(error), Asked::Browse { interactively: true })
+        }
         "mkdir" => {
             let PathArguments { path } = arguments(name, args)?;
             (Ok(Action::CreateDirectory { path }), Asked::Other)
@@ -330,6 +340,25 @@ fn line_number(line: &Value) -> Result<i64, ActionError> {
             "Invalid insert_line value: {line}; it must be a whole number."
         ))
     })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BrowseArguments {
+    url: String,
+    #[serde(default, rename = "return_axtree")]
+    _return_axtree: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InteractiveArguments {
+    #[serde(rename = "browser_actions")]
+    _browser_actions: String,
+    #[serde(default, rename = "browsergym_send_msg_to_user")]
+    _message: String,
+    #[serde(default, rename = "return_axtree")]
+    _return_axtree: bool,
 }
 
 #[derive(Deserialize)]

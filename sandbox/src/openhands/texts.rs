@@ -4,8 +4,8 @@ use std::{fmt::Write as _, path::Path, time::Duration};
 
 use crate::{
     action::{
-        ActionError, CellObservation, Completion, Edition, NothingRunning, Outcome, ReadContent,
-        RunObservation,
+        ActionError, CellObservation, Completion, Edition, NothingRunning, Outcome, Page,
+        ReadContent, RunObservation,
     },
     files::{self, numbered},
 };
@@ -17,6 +17,9 @@ const OUTPUT_CUT: &str = "\n[... Observation truncated due to length ...]\n";
 const VIEW_CHARACTERS: usize = 16_000;
 /// The whole text for a file that cannot be shown.
 pub(super) const BINARY_FILE: &str = "ERROR_BINARY_FILE";
+
+/// The whole text where there is no browser.
+pub(super) const NO_BROWSER: &str = "Browser functionality is not supported or disabled.";
 
 /// What to do about a command that goes on.
 const CHOICES: &str = "To go on waiting, send an empty command ''; to answer it, send text as input; to \
@@ -105,6 +108,24 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
         let (cwd, python) = (cell.cwd.display(), cell.python.display());
         let _ = write!(text, "\n[Jupyter current working directory: {cwd}]");
         let _ = write!(text, "\n[Jupyter Python interpreter: {python}]");
+    }
+    text
+}
+
+/// A web page.
+pub(super) fn page(page: &Page) -> String {
+    let mut text = format!("[Current URL: {}]\n", page.url);
+    if let Some(picture) = &page.screenshot {
+        let _ = writeln!(text, "[Screenshot: {}]", picture.path.display());
+    }
+    match &page.error {
+        Some(error) => {
+            let _ =
+                write!(text, "== The page could not be shown ==\n{error}\n== End of the error ==");
+        }
+        None => {
+            let _ = write!(text, "== Text of the page ==\n{}\n== End of the page ==", page.text);
+        }
     }
     text
 }
