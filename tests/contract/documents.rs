@@ -25,6 +25,7 @@ fn paths(text: &str) -> Vec<String> {
             "vscode-ext/",
             "sandbox/",
             "bench/",
+            "fuzz/",
             ".ci/",
         ];
         tops.iter().any(|top| path.starts_with(top))

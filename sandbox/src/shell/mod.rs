@@ -76,6 +76,8 @@ pub use marker::Seq;
 pub use process::ProcessId;
 pub use recorder::record;
 pub use render::{Colours, render, render_last};
+#[cfg(fuzzing)]
+pub use scanner::{Piece, Scanner};
 pub use session::{Access, Session};
 pub use shells::Shells;
 pub use state::{CommandResult, Ended, Phase, Status};

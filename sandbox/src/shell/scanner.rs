@@ -16,7 +16,7 @@ pub(crate) const LONGEST_PAYLOAD: usize = 32 * 1024;
 
 /// A part of the stream, in order.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub enum Piece<'a> {
     /// Bytes of the programs.
     Text(&'a [u8]),
     /// The payload of something with the shape of a marker.
@@ -25,13 +25,13 @@ pub(crate) enum Piece<'a> {
 
 /// The state between two chunks: the bytes held back, which are a prefix of a possible marker.
 #[derive(Debug, Default)]
-pub(crate) struct Scanner {
+pub struct Scanner {
     held: Vec<u8>,
 }
 
 impl Scanner {
     /// Takes the next chunk and hands its pieces to `sink` in order.
-    pub(crate) fn feed(&mut self, mut chunk: &[u8], mut sink: impl FnMut(Piece<'_>)) {
+    pub fn feed(&mut self, mut chunk: &[u8], mut sink: impl FnMut(Piece<'_>)) {
         while !chunk.is_empty() {
             if self.held.is_empty() {
                 let escape = memchr::memchr(INTRODUCER[0], chunk).unwrap_or(chunk.len());
@@ -49,7 +49,7 @@ impl Scanner {
     }
 
     /// The stream is over: what was held back is text after all.
-    pub(crate) fn finish(&mut self, mut sink: impl FnMut(Piece<'_>)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(Piece<'_>)) {
         self.give_up(&mut sink);
     }
 

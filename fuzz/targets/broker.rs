@@ -1,0 +1,249 @@
+//! The broker: whatever happens in whatever order, no request is answered twice, and when everybody
+//! has gone nothing is left.
+//!
+//! An input is a list of lines, each something that happens: a letter, a digit for who it happens
+//! to, and for some a text. The letters are in [`World::step`].
+
+#![no_main]
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use bridge_daemon::broker::{Broker, Call, Effect, Event, HostWait, Limits, PeerId, Role};
+use bridge_protocol::{CallId, Dialect, ErrorKind, Message};
+use libfuzzer_sys::fuzz_target;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+/// Small, so that every one of them is met.
+const LIMITS: Limits = Limits {
+    client_requests: 6,
+    client_bytes: 2000,
+    total_requests: 12,
+    message_bytes: 250,
+    queue_messages: 8,
+    queue_bytes: 3000,
+    total_bytes: 6000,
+    operations: 3,
+    operation_bytes: 500,
+    violations: 3,
+};
+
+struct World {
+    broker: Broker,
+    now: Instant,
+    /// Everybody who is connected.
+    peers: Vec<PeerId>,
+    connected: u64,
+    requests: u64,
+    /// Ids that each connection used and that were not answered yet.
+    open: HashMap<(PeerId, String), usize>,
+    /// Requests that a host got.
+    forwarded: Vec<(PeerId, u64)>,
+    /// Messages and bytes that have not gone out.
+    unsent: HashMap<PeerId, (usize, usize)>,
+    /// Calls of the daemon's own methods, not answered yet.
+    calls: Vec<Call>,
+}
+
+fuzz_target!(|text: &str| {
+    let session = "fuzz".parse().expect("a session id");
+    let mut world = World {
+        broker: Broker::new(session, LIMITS, HostWait::UpTo(Duration::from_millis(1500))),
+        now: Instant::now(),
+        peers: Vec::new(),
+        connected: 0,
+        requests: 0,
+        open: HashMap::new(),
+        forwarded: Vec::new(),
+        unsent: HashMap::new(),
+        calls: Vec::new(),
+    };
+    for line in text.lines().take(200) {
+        world.step(line);
+    }
+    world.end();
+});
+
+impl World {
+    fn step(&mut self, line: &str) {
+        let mut characters = line.chars();
+        let Some(letter) = characters.next() else { return };
+        let digit = characters.next().and_then(|digit| digit.to_digit(10)).unwrap_or_default();
+        let text = characters.as_str();
+        match letter {
+            'c' => _ = self.connect(Role::Client, Dialect::JsonRpc),
+            'b' => _ = self.connect(Role::Client, Dialect::Bridge),
+            'h' => self.connect_host(digit),
+            't' => self.pass_time(Duration::from_millis(300) * digit),
+            'd' => self.event(Event::Drain),
+            'k' => self.finish_call(digit % 2 == 0),
+            'o' => {
+                let _ = self.broker.submit(text, RawValue::TRUE);
+                let effects = self.broker.take_effects();
+                self.apply(effects);
+            }
+            _ => {
+                let Some(which) = (digit as usize).checked_rem(self.peers.len()) else { return };
+                self.step_of(letter, self.peers[which], text);
+            }
+        }
+    }
+
+    fn step_of(&mut self, letter: char, peer: PeerId, text: &str) {
+        let json = if text.is_empty() { "{}" } else { text };
+        match letter {
+            'x' => self.close(peer),
+            'f' => self.flush(peer),
+            // Anything at all.
+            'm' => self.says(peer, text),
+            // A request in either dialect, and the end of waiting for the last one.
+            'r' | 'q' | 'z' => {
+                self.requests += u64::from(letter != 'z');
+                let id = self.requests;
+                let call = format!(r#""id":{id},"params":{json}"#);
+                let cancel = format!(r#""method":"$/cancelRequest","params":{{"id":{id}}}"#);
+                match letter {
+                    'r' => self.says_rpc(peer, &format!(r#"{call},"method":"vscode/chat""#)),
+                    'q' => self.says(peer, &format!(r#"{{{call},"type":"vscode/chat"}}"#)),
+                    _ => self.says_rpc(peer, &cancel),
+                }
+            }
+            // What a host says of the last request that it got; `A` says it of anybody's.
+            'a' | 'A' | 'e' | 'p' => {
+                let mine = |(host, _): &&(PeerId, u64)| *host == peer || letter == 'A';
+                let Some((_, id)) = self.forwarded.iter().rev().find(mine) else { return };
+                let error = format!(r#"{{"code":1,"message":"no","data":{json}}}"#);
+                let progress = format!(r#"{{"id":{id},"value":{json}}}"#);
+                let members = match letter {
+                    'e' => format!(r#""id":{id},"error":{error}"#),
+                    'p' => format!(r#""method":"$/progress","params":{progress}"#),
+                    _ => format!(r#""id":{id},"result":{json}"#),
+                };
+                self.says_rpc(peer, &members);
+            }
+            // An operation begins at a client, or ends at a host.
+            'y' | 'Y' => {
+                let end = if letter == 'y' { "Started" } else { "Submit" };
+                let event = format!(r#""event":"asyncOperation{end}","body":{json}"#);
+                self.says(peer, &format!(r#"{{"type":"dapEvent",{event}}}"#));
+            }
+            _ => {}
+        }
+    }
+
+    fn says_rpc(&mut self, peer: PeerId, members: &str) {
+        self.says(peer, &format!(r#"{{"jsonrpc":"2.0",{members}}}"#));
+    }
+
+    fn connect(&mut self, role: Role, dialect: Dialect) -> PeerId {
+        self.connected += 1;
+        let peer = PeerId(self.connected);
+        self.event(Event::Connected { peer, role, dialect });
+        self.peers.push(peer);
+        peer
+    }
+
+    /// The same runtime may come again on a new connection while the old one is there.
+    fn connect_host(&mut self, number: u32) {
+        let peer = self.connect(Role::Host, Dialect::JsonRpc);
+        let params =
+            json!({"runtimeId": format!("h{number}"), "methods": ["vscode/chat", "dapEvent"]});
+        let params = serde_json::from_value(params).expect("params of runtime/register");
+        let _ = self.broker.register(peer, params, self.now);
+        let effects = self.broker.take_effects();
+        self.apply(effects);
+    }
+
+    fn says(&mut self, peer: PeerId, text: &str) {
+        let id = match Message::parse(text) {
+            Ok(Message::Request(request)) => Some(request.id),
+            Ok(_) => None,
+            Err(rejection) => rejection.id,
+        };
+        if let Some(id) = id {
+            *self.open.entry((peer, id.key())).or_default() += 1;
+        }
+        self.event(Event::Message { peer, text });
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        let effects = self.broker.handle(event, self.now);
+        self.apply(effects);
+    }
+
+    fn apply(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Send { peer, text } => self.receives(peer, &text),
+                Effect::Call { call, .. } => self.calls.push(call),
+                Effect::Close { .. } | Effect::Read { .. } | Effect::Finished(_) => {}
+            }
+        }
+    }
+
+    fn receives(&mut self, peer: PeerId, text: &str) {
+        #[derive(Deserialize)]
+        struct Received<'a> {
+            method: Option<String>,
+            r#type: Option<String>,
+            #[serde(borrow)]
+            id: Option<&'a RawValue>,
+        }
+        assert!(self.peers.contains(&peer), "a message for somebody who has gone: {text}");
+        let (messages, bytes) = self.unsent.entry(peer).or_default();
+        (*messages, *bytes) = (*messages + 1, *bytes + text.len());
+        let received: Received<'_> = serde_json::from_str(text).expect("what is sent is JSON");
+        let Some(id) = received.id else { return };
+        if received.method.is_some() {
+            self.forwarded.push((peer, id.get().parse().expect("an id that the broker drew")));
+        } else if received.r#type.is_none() {
+            let id = CallId::from_raw(id.get()).expect("an answer names its request");
+            let open = self.open.get_mut(&(peer, id.key())).filter(|open| **open > 0);
+            *open.unwrap_or_else(|| panic!("nobody asked, or a second answer: {text}")) -= 1;
+        }
+    }
+
+    fn finish_call(&mut self, succeeds: bool) {
+        let Some(call) = self.calls.pop() else { return };
+        let outcome = match succeeds {
+            true => Ok(RawValue::NULL.to_owned()),
+            false => Err(ErrorKind::InvalidParams.error("refused")),
+        };
+        self.event(Event::Called { call, outcome });
+    }
+
+    fn flush(&mut self, peer: PeerId) {
+        if let Some((messages, bytes)) = self.unsent.remove(&peer) {
+            self.event(Event::Sent { peer, messages, bytes });
+        }
+    }
+
+    fn close(&mut self, peer: PeerId) {
+        self.peers.retain(|other| *other != peer);
+        self.unsent.remove(&peer);
+        self.event(Event::Closed { peer });
+    }
+
+    fn pass_time(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(due) = self.broker.next_deadline().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.event(Event::Tick);
+            assert_ne!(self.broker.next_deadline(), Some(due), "a tick settles what is due");
+        }
+        self.now = end;
+    }
+
+    fn end(mut self) {
+        while let Some(peer) = self.peers.pop() {
+            self.peers.push(peer);
+            self.close(peer);
+        }
+        while !self.calls.is_empty() {
+            self.finish_call(true);
+        }
+        assert_eq!((self.broker.in_flight(), self.broker.queued_bytes()), (0, 0));
+        assert_eq!((self.broker.operations(), self.broker.next_deadline()), (0, None));
+    }
+}

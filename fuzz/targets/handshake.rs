@@ -1,0 +1,46 @@
+//! The gate: no request head, however odd, comes in without the token.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use bridge_daemon::broker::Role;
+use bridge_daemon::gate::{Admission, Gate, Head, Route, Transport};
+use bridge_protocol::Secret;
+use libfuzzer_sys::fuzz_target;
+
+const HOST_TOKEN: &str = "b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0";
+
+/// The gate whose tokens are in the corpus.
+static OURS: LazyLock<Gate> = LazyLock::new(|| gate([0xc1; 32], [0xb0; 32]));
+/// The same with tokens that are in no input: nobody has the key to this one.
+static FOREIGN: LazyLock<Gate> = LazyLock::new(|| gate([0x17; 32], [0x2f; 32]));
+
+fn gate(client: [u8; 32], host: [u8; 32]) -> Gate {
+    Gate {
+        client: Secret::from_random(client),
+        host: Secret::from_random(host),
+        session: "s1".parse().expect("a session id"),
+        allowed_origins: vec!["https://allowed.example".into()],
+        query_token: true,
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(Some(head)) = Head::parse(bytes) else { return };
+    assert!(head.length <= bytes.len());
+    let alone = Head::parse(&bytes[..head.length]).ok().flatten().expect("a head is whole alone");
+    for transport in [Transport::Tcp { port: 4000 }, Transport::Unix] {
+        let foreign = FOREIGN.admit(&head, transport);
+        assert!(
+            matches!(foreign, Ok(Admission::Http(Route::Health)) | Err(_)),
+            "{foreign:?} without a token"
+        );
+        let ours = OURS.admit(&head, transport);
+        assert_eq!(ours, OURS.admit(&alone, transport), "what follows a head changed the verdict");
+        if let Ok(Admission::WebSocket { role: Role::Host, .. }) = ours {
+            let shown = bytes[..head.length].windows(HOST_TOKEN.len());
+            assert!(shown.into_iter().any(|part| part == HOST_TOKEN.as_bytes()), "a host by guess");
+        }
+    }
+});
