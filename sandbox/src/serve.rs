@@ -61,7 +61,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "NO_CHANGE_TIMEOUT_SECONDS", default_value_t = 10)]
     no_change_timeout: u64,
     /// The address to listen on. Any but a loopback address needs SESSION_API_KEY.
-    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, env = "SANDBOX_HOST", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
     /// Keep file actions, uploads and downloads inside the working directory. Commands are not kept.
     #[arg(long)]

@@ -1,14 +1,18 @@
 //! Events as clients send them, and the actions that they mean.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::failure::Failure;
-use crate::action::{
-    Action, ActionError, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write,
+use super::{
+    arguments::{
+        BrowseArguments, CellArguments, EditArguments, InteractiveArguments, NoArguments,
+        PathArguments, ReadArguments, RemoveArguments, RunArguments, WriteArguments,
+    },
+    failure::Failure,
 };
+use crate::action::{Action, ActionError, Request, Write};
 
 /// Arguments that mean nothing to a server, and those that only older clients send.
 const IGNORED: [&str; 10] = [
@@ -108,7 +112,8 @@ fn parse_event(mut event: Map<String, Value>) -> Result<Event, Failure> {
     Ok(Event { request: action.map(|action| Request { action, timeout }), asked })
 }
 
-type Parsed = (Result<Action, ActionError>, Asked);
+/// An action or why there is none, and what its answer has to know.
+pub(super) type Parsed = (Result<Action, ActionError>, Asked);
 
 fn parse_action(name: &str, args: Map<String, Value>) -> Result<Parsed, Failure> {
     Ok(match name {
@@ -177,221 +182,12 @@ fn seconds(value: &Value) -> Result<Duration, Failure> {
     Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|_| wrong())
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunArguments {
-    command: String,
-    #[serde(default)]
-    is_input: bool,
-    #[serde(default)]
-    blocking: bool,
-    #[serde(default)]
-    is_static: bool,
-    #[serde(default)]
-    cwd: Option<PathBuf>,
-    #[serde(default)]
-    hidden: bool,
-}
-
-impl RunArguments {
-    fn into_action(self) -> Parsed {
-        let Self { command, is_input: input, blocking, is_static, cwd, hidden } = self;
-        let shell = if is_static { RunIn::Fresh { cwd } } else { RunIn::Main };
-        let run = Run { command, input, blocking, shell, hidden };
-        (Ok(Action::Run(run)), Asked::Run)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CellArguments {
-    code: String,
-    #[serde(default = "yes")]
-    include_extra: bool,
-    #[serde(default, rename = "kernel_init_code")]
-    _kernel_init_code: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReadArguments {
-    path: String,
-    #[serde(default)]
-    start: i64,
-    #[serde(default = "minus_one")]
-    end: i64,
-    #[serde(default)]
-    impl_source: Source,
-    #[serde(default)]
-    view_range: Option<Vec<i64>>,
-}
-
-/// Which of its readers and editors a client means.
-#[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-enum Source {
-    #[default]
-    Default,
-    OhAci,
-    LlmBasedEdit,
-}
-
-impl ReadArguments {
-    fn into_action(self) -> Parsed {
-        let Self { path, start, end, impl_source, view_range } = self;
-        let read = |form| Ok(Action::Read(Read { path: path.clone().into(), form }));
-        if impl_source != Source::OhAci {
-            return (read(ReadAs::Slice { start, end }), Asked::Read { path: path.clone() });
-        }
-        let range = match view_range.map(<[i64; 2]>::try_from) {
-            None => Ok(None),
-            Some(Ok(range)) => Ok(Some(range)),
-            Some(Err(given)) => Err(ActionError::Argument {
-                name: "view_range",
-                value: format!("{given:?}"),
-                hint: "Give two integers: the first and the last line.".into(),
-            }),
-        };
-        let action = range.and_then(|range| read(ReadAs::View { range }));
-        (action, Asked::View { path: path.clone() })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WriteArguments {
-    path: String,
-    content: String,
-    #[serde(default)]
-    start: i64,
-    #[serde(default = "minus_one")]
-    end: i64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EditArguments {
-    path: String,
-    #[serde(default)]
-    command: String,
-    #[serde(default)]
-    file_text: Option<String>,
-    #[serde(default)]
-    old_str: Option<String>,
-    #[serde(default)]
-    new_str: Option<String>,
-    #[serde(default)]
-    insert_line: Option<Value>,
-    // For editors that live in the client.
-    #[serde(default, rename = "content")]
-    _content: String,
-    #[serde(default, rename = "start")]
-    _start: i64,
-    #[serde(default, rename = "end")]
-    _end: i64,
-    #[serde(default)]
-    impl_source: Source,
-}
-
-impl EditArguments {
-    fn into_action(self) -> Result<Parsed, Failure> {
-        if self.impl_source == Source::LlmBasedEdit {
-            return Err(Failure::invalid("edits by a language model are made by the client"));
-        }
-        let Self { path, command, file_text, old_str, new_str, insert_line, .. } = self;
-        let asked = Asked::Edit { path: path.clone(), old: old_str.clone(), new: new_str.clone() };
-        let needed = |name: &str, value: Option<String>| {
-            value.ok_or_else(|| {
-                ActionError::Invalid(format!(
-                    "Parameter `{name}` is required for command: {command}."
-                ))
-            })
-        };
-        let edit = match command.as_str() {
-            "view" => Ok(EditCommand::View),
-            "create" => needed("file_text", file_text).map(|text| EditCommand::Create { text }),
-            "str_replace" => needed("old_str", old_str)
-                .map(|old| EditCommand::Replace { old, new: new_str.unwrap_or_default() }),
-            "insert" => match insert_line {
-                None => needed("insert_line", None).map(|_| EditCommand::View),
-                Some(line) => line_number(&line).and_then(|line| {
-                    needed("new_str", new_str).map(|text| EditCommand::Insert { line, text })
-                }),
-            },
-            "undo_edit" => Ok(EditCommand::Undo),
-            _ => Err(ActionError::Invalid(format!(
-                "Unrecognized command {command}: use view, create, str_replace, insert or undo_edit."
-            ))),
-        };
-        let action = edit.map(|command| Action::Edit(Edit { path: path.into(), command }));
-        Ok((action, asked))
-    }
-}
-
-/// A number, or a string that is one.
-fn line_number(line: &Value) -> Result<i64, ActionError> {
-    let number = match line {
-        Value::Number(number) => number.as_i64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    number.ok_or_else(|| {
-        ActionError::Invalid(format!(
-            "Invalid insert_line value: {line}; it must be a whole number."
-        ))
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BrowseArguments {
-    url: String,
-    #[serde(default, rename = "return_axtree")]
-    _return_axtree: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InteractiveArguments {
-    #[serde(rename = "browser_actions")]
-    _browser_actions: String,
-    #[serde(default, rename = "browsergym_send_msg_to_user")]
-    _message: String,
-    #[serde(default, rename = "return_axtree")]
-    _return_axtree: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PathArguments {
-    path: PathBuf,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RemoveArguments {
-    path: PathBuf,
-    #[serde(default)]
-    recursive: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoArguments {}
-
-fn yes() -> bool {
-    true
-}
-
-fn minus_one() -> i64 {
-    -1
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::action::{Run, RunIn};
 
     fn check(event: &Value) -> Result<Event, Failure> {
         parse(&serde_json::to_vec(&json!({ "action": event })).unwrap())

@@ -11,6 +11,7 @@
 
 mod access;
 mod answer;
+mod arguments;
 mod event;
 mod execute;
 mod failure;

@@ -69,7 +69,9 @@ impl Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
         command.args(["serve", "0", "--working-dir"]).arg(self.work());
         command.arg("--state").arg(self.home.path().join("state")).args(&options.arguments);
-        for name in ["SESSION_API_KEY", "RUNTIME_USERNAME", "RUNTIME_UID", "VSCODE_PORT"] {
+        for name in
+            ["SESSION_API_KEY", "RUNTIME_USERNAME", "RUNTIME_UID", "VSCODE_PORT", "SANDBOX_HOST"]
+        {
             command.env_remove(name);
         }
         // A home without start-up files, so that the tests do not depend on the user's.
