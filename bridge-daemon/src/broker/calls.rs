@@ -7,10 +7,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use bridge_protocol::method::{is_sandbox, longest_timeout};
-use bridge_protocol::methods::{
-    CancelParams, ProgressParams, RegisterParams, RegisterResult, RequestRecord, RuntimeInfo,
-    UpdateParams,
-};
+use bridge_protocol::methods::{CancelParams, ProgressParams, RequestRecord};
 use bridge_protocol::text::brief;
 use bridge_protocol::timeout::{Allowance, RoutingParams};
 use bridge_protocol::{
@@ -21,8 +18,8 @@ use serde_json::{Map, json};
 
 use super::peers::{PeerId, Urgency};
 use super::pending::{Pending, Stage};
-use super::runtimes::{Choice, Origin, Runtime};
-use super::{Broker, CloseReason, Effect, HostWait};
+use super::runtimes::Choice;
+use super::{Broker, Effect, HostWait};
 
 /// What callers are told to do when there is no host.
 const HOW_TO_ATTACH: &str = "open the run in VS Code with the Run Bridge extension, or start it with \
@@ -154,7 +151,7 @@ impl Broker {
     }
 
     /// Sends parked requests to hosts that can take them now.
-    fn forward_parked(&mut self, now: Instant) {
+    pub(super) fn forward_parked(&mut self, now: Instant) {
         for id in self.pending.select(|pending| pending.host().is_none()) {
             let Some(pending) = self.pending.get_mut(id) else { continue };
             let choice = self.runtimes.choose(&pending.method, pending.runtime_id.as_deref());
@@ -343,93 +340,8 @@ impl Broker {
         }
     }
 
-    /// `runtime/register`: from now on requests go to this host.
-    pub fn register(
-        &mut self,
-        host: PeerId,
-        params: RegisterParams,
-        now: Instant,
-    ) -> Result<RegisterResult, WireError> {
-        self.enter(host, params, Origin::Connection, now)
-    }
-
-    /// The same for the daemon's own sandbox, whose names no other host can have.
-    pub fn register_sandbox(
-        &mut self,
-        host: PeerId,
-        params: RegisterParams,
-        now: Instant,
-    ) -> Result<RegisterResult, WireError> {
-        self.enter(host, params, Origin::Sandbox, now)
-    }
-
-    fn enter(
-        &mut self,
-        host: PeerId,
-        params: RegisterParams,
-        origin: Origin,
-        now: Instant,
-    ) -> Result<RegisterResult, WireError> {
-        let (runtime_id, replaced) = self.runtimes.register(host, params, origin)?;
-        if let Some(old) = replaced {
-            self.fail_requests_at(old, now);
-            self.close(old, CloseReason::Replaced, now);
-        }
-        self.forward_parked(now);
-        self.announce_operations();
-        Ok(RegisterResult { runtime_id })
-    }
-
-    /// `runtime/update`.
-    pub fn update(
-        &mut self,
-        host: PeerId,
-        params: UpdateParams,
-        now: Instant,
-    ) -> Result<(), WireError> {
-        self.runtimes.update(host, params)?;
-        self.forward_parked(now);
-        self.announce_operations();
-        Ok(())
-    }
-
-    /// `runtime/unregister`, and what is left to do when a host's connection ends.
-    pub fn detach(&mut self, host: PeerId, now: Instant) {
-        self.fail_requests_at(host, now);
-        if self.runtimes.remove(host) {
-            // Another window takes over what this one had been told of.
-            self.announce_operations();
-        }
-    }
-
-    /// `runtime/list`.
-    pub fn runtimes(&self) -> Vec<RuntimeInfo> {
-        self.runtimes.iter().map(|runtime| self.info(runtime)).collect()
-    }
-
-    /// `runtime/get`.
-    pub fn runtime(&self, id: &str) -> Result<RuntimeInfo, WireError> {
-        match self.runtimes.with_id(id) {
-            Some(runtime) => Ok(self.info(runtime)),
-            None => Err(self.unavailable(format!("no runtime {:?} is attached", brief(id)))),
-        }
-    }
-
-    fn info(&self, runtime: &Runtime) -> RuntimeInfo {
-        let mut methods: Vec<_> = runtime.methods.iter().cloned().collect();
-        methods.sort_unstable();
-        RuntimeInfo {
-            runtime_id: runtime.id.clone(),
-            title: runtime.title.clone(),
-            workspace_folders: runtime.workspace_folders.clone(),
-            methods,
-            focused: runtime.focused,
-            in_flight: self.pending.count(|pending| pending.host() == Some(runtime.peer)),
-        }
-    }
-
     /// What a host was working on fails at once; whether it was done, nobody can tell.
-    fn fail_requests_at(&mut self, host: PeerId, now: Instant) {
+    pub(super) fn fail_requests_at(&mut self, host: PeerId, now: Instant) {
         for id in self.pending.select(|pending| pending.host() == Some(host)) {
             let reason = "the host went away while it worked on this: check whether it was done \
                           before you try again";
@@ -454,7 +366,7 @@ impl Broker {
         }
     }
 
-    fn unavailable(&self, reason: String) -> WireError {
+    pub(super) fn unavailable(&self, reason: String) -> WireError {
         let facts = Map::from_iter([("runtimes".to_owned(), json!(self.runtimes.names()))]);
         ErrorKind::HostUnavailable.error_with(reason, facts)
     }

@@ -15,6 +15,7 @@
 
 mod calls;
 mod counters;
+mod hosts;
 mod limits;
 mod operations;
 mod peers;
