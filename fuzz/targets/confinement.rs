@@ -24,6 +24,12 @@ const SECRET: &str = "what lies outside";
 const NAME: &str = "only-outside";
 
 fuzz_target!(|bytes: &[u8]| {
+    // What the input itself says may come back in an error, or as the name of a file that it made.
+    let says = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    if says(SECRET) {
+        return;
+    }
+    let name_tells = !says(NAME);
     let base = prepare();
     let workspace = Workspace::confined(&base.path().join("workspace")).expect("it was made");
     for line in bytes.split(|byte| *byte == b'\n').take(32) {
@@ -31,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut paths = paths.splitn(2, |byte| *byte == b'>');
         let mut next = || workspace.path(place(base.path(), paths.next()?)).ok();
         let Some(first) = next() else { continue };
-        act(*operation, &first, next().as_ref());
+        act(*operation, &first, next().as_ref(), name_tells);
     }
     assert_eq!(names(base.path()), ["outside", "workspace"]);
     assert_eq!(names(&base.path().join("outside")), [NAME]);
@@ -69,7 +75,7 @@ fn place(base: &Path, path: &[u8]) -> PathBuf {
     }
 }
 
-fn act(operation: u8, path: &WorkspacePath, other: Option<&WorkspacePath>) {
+fn act(operation: u8, path: &WorkspacePath, other: Option<&WorkspacePath>, name_tells: bool) {
     let options = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };
     let over = Destination { existing: Existing::Replace, parents: Parents::Create };
     // Only what comes back matters here; errors are what most paths deserve.
@@ -85,12 +91,12 @@ fn act(operation: u8, path: &WorkspacePath, other: Option<&WorkspacePath>) {
             let size = stat(path, Links::Follow).ok().map(|stat| stat.size);
             assert_ne!(size, Some(SECRET.len() as u64), "the size of what lies outside");
         }
-        (b'l', _) => {
+        (b'l', _) if name_tells => {
             let listed =
                 format!("{:?}", list(path, ListOptions { hidden: true, ..ListOptions::default() }));
             assert!(!listed.contains("path: \"only-outside\""), "{listed}");
         }
-        (b'g', _) => {
+        (b'g', _) if name_tells => {
             let found = glob(path, "**", Filter { hidden: true, ignored: true }, 100);
             let paths = found.map(|found| found.paths).unwrap_or_default();
             assert!(!paths.iter().any(|path| path.ends_with(NAME)), "{paths:?}");
