@@ -333,6 +333,9 @@ fn the_sandbox_is_no_window() {
     w.update(window, json!({"focused": true}));
     w.says(client, ask(4));
     assert_eq!(w.take_one(sandbox)["method"], "sandbox/stat");
+    w.says(client, json!({"jsonrpc": "2.0", "id": 5, "method": "sandbox/dance"}));
+    let refused = w.take_one(client);
+    assert_eq!(refused["error"]["message"], "Unknown request type: sandbox/dance");
 }
 
 #[test]

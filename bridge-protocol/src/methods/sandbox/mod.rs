@@ -75,4 +75,23 @@ mod tests {
             assert_eq!(ALL.iter().filter(|other| **other == name).count(), 1, "{name}");
         }
     }
+
+    #[test]
+    fn what_is_usual_need_not_be_said() {
+        use serde_json::{from_value, json, to_value};
+
+        let write: files::WriteFileParams = from_value(json!({"path": "a"})).unwrap();
+        assert!(write.replace);
+        assert_eq!(to_value(&write).unwrap(), json!({"path": "a"}));
+        let keep: files::WriteFileParams = from_value(json!({"replace": false})).unwrap();
+        assert_eq!(to_value(&keep).unwrap()["replace"], false);
+        let list: files::ListFilesParams = from_value(json!({})).unwrap();
+        assert_eq!(list.path, ".");
+        assert_eq!(shells::ShellName::default().to_string(), "main");
+        let output = |lost: u64| -> commands::CommandOutput {
+            from_value(json!({"text": "", "start": 0, "end": 0, "lost": lost})).unwrap()
+        };
+        assert_eq!(to_value(output(0)).unwrap().get("lost"), None);
+        assert_eq!(to_value(output(7)).unwrap()["lost"], 7);
+    }
 }
