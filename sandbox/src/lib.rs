@@ -8,11 +8,13 @@
 //! - [`action`]: what an agent can do with all of these, as values.
 //! - [`openhands`]: the actions over HTTP, for clients of that project.
 
+#[cfg(feature = "serve")]
 pub mod action;
 pub mod error;
 pub mod files;
 pub mod isolation;
 pub mod kernel;
+#[cfg(feature = "serve")]
 pub mod openhands;
 pub mod shell;
 
