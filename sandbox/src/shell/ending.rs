@@ -17,6 +17,9 @@ use crate::{Error, Result};
 
 /// The key that makes an interrupted shell report; bound in `init.bash`.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
+/// How long a shell that was given a command may stay at its prompt: long, since it may only be slow,
+/// and what is typed again then could meet the command instead.
+const START_LIMIT: Duration = Duration::from_secs(3);
 /// How long a shell that was asked for its report may take.
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Shells that may die in a row before their first prompt.
@@ -116,20 +119,39 @@ impl Task {
         Then::GoOn
     }
 
-    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
-    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
-    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
-    /// the shell for its report, the second time with a new secret; if neither helps, the command
-    /// is over with an unknown code. While anything else has the terminal the key is not pressed,
-    /// since a program could read it.
+    /// For a command that runs although its shell reads from the terminal itself. While anything
+    /// else has the terminal no key is pressed, since a program could read it.
     pub(super) async fn recover(&mut self) {
         self.catch_up();
         let shell = self.shell();
         let Current::Running(running) = &mut self.current else { return };
-        let is_early = running.look_at.is_some_and(|time| time > Instant::now());
-        if !running.interrupted || is_early || !input::shell_edits_line(shell) {
+        if running.look_at.is_some_and(|time| time > Instant::now()) {
             return;
         }
+        if input::shell_reads_plain_lines(shell) {
+            // The text has called something that turned line editing off. Then bash takes the terminal
+            // for the rest of the text; an interrupt brings it back, with the code it had.
+            running.interrupted = true;
+            return shell.send(Signal::INT);
+        }
+        if !input::shell_edits_line(shell) {
+            return;
+        }
+        if running.status.borrow().started.is_none() {
+            // The call was typed, but perhaps the key at its end does nothing any more.
+            running.look_at = Some(Instant::now() + START_LIMIT);
+        } else if running.interrupted {
+            self.ask_for_report().await;
+        }
+    }
+
+    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
+    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
+    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
+    /// the shell for its report, the second time with a new secret; if neither helps, the command
+    /// is over with an unknown code.
+    async fn ask_for_report(&mut self) {
+        let Current::Running(running) = &mut self.current else { return };
         running.asked += 1;
         running.look_at = Some(Instant::now() + REPORT_LIMIT);
         match running.asked {

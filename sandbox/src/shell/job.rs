@@ -229,7 +229,7 @@ impl Job {
 
     async fn look(&self) -> InputHint {
         let shell = self.session.status().shell;
-        if input::shell_edits_line(shell) {
+        if input::shell_edits_line(shell) || input::shell_reads_plain_lines(shell) {
             self.session.tell(Control::LooksIdle).await;
         }
         input::look(shell)
