@@ -51,6 +51,11 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
     .await;
 }
 
+fn kill(process: ProcessId) {
+    let status = Command::new("kill").args(["-9", &process.pid.to_string()]).status();
+    assert!(status.unwrap().success(), "{process:?} is there to be killed");
+}
+
 /// A number that means nothing to anybody else on this machine.
 fn unique() -> u32 {
     rand::random_range(1_000_000..10_000_000)
@@ -287,17 +292,31 @@ fn a_killed_server_ends_the_sessions_and_can_be_started_again() {
         let long = unique();
         let job = session.run(format!("echo on; sleep {long}")).await.unwrap();
         until_printed(&session, 0, "on\r\n").await;
-        Command::new("kill").args(["-9", &shells.server().pid.to_string()]).status().unwrap();
+        kill(shells.server());
         assert_eq!(ended(&job).await.ended, Ended::ServerGone);
-        until("the end of the session", || session.status().phase == Phase::Closed).await;
-        assert!(matches!(shells.create(home.spec("b")).await, Err(Error::ServerGone)));
+        let first = shells.server();
+        // Whoever needs a session gets it on a new server, as soon as nothing is left of the old one.
+        let other = home.session(&shells, "b").await;
+        assert_eq!(session.status().phase, Phase::Lost);
+        assert!(matches!(session.run("echo").await, Err(Error::ServerGone)));
+        session.close().await.unwrap();
         assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
-        drop((session, shells));
+        assert_ne!(shells.server(), first);
+        assert_eq!(run(&other, "echo new").await, (0, "new\n".into()));
+        assert!(shells.get(&id("a")).is_none() && shells.is_lost(&id("a")));
+        let session = home.session(&shells, "a").await;
+        assert!(!shells.is_lost(&id("a")));
+        assert_eq!(run(&session, "echo again").await, (0, "again\n".into()));
+
+        // It may also die while nobody owns it.
+        kill(shells.server());
+        drop((session, other, shells));
         let shells = home.open().await;
         assert!(shells.list().is_empty());
         let session = home.session(&shells, "a").await;
         assert_eq!(run(&session, "echo new").await, (0, "new\n".into()));
         shells.shut_down().await.unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
     });
 }
 

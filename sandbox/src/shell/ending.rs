@@ -195,6 +195,7 @@ impl Task {
             recorder.send(Signal::KILL);
         }
         self.catch_up();
+        let phase = if ended == Ended::ServerGone { Phase::Lost } else { Phase::Closed };
         let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
         match mem::replace(&mut self.current, Current::Idle) {
             Current::Running(running) => self.report_without_shell(running, -1, ended, end),
@@ -204,7 +205,7 @@ impl Task {
             Current::Starting { .. } | Current::Idle => {}
         }
         let _ = self.launcher.dir.remove();
-        self.status.send_modify(|status| status.phase = Phase::Closed);
+        self.status.send_modify(|status| status.phase = phase);
     }
 
     /// Reports a command with what is known without the shell's word.

@@ -155,6 +155,11 @@ impl Tmux {
         }
     }
 
+    /// Whether the control client has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.borrow().is_some()
+    }
+
     /// Returns when the control client has ended, and with it, as a rule, the server; says what
     /// the client said last.
     pub(crate) async fn closed(&self) -> String {
