@@ -1,6 +1,10 @@
 //! The unhappy half of a session's task: shells and recorders that die, and the end of it all.
 
-use std::{fs, mem, sync::Arc, time::Duration};
+use std::{
+    fs, mem,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use rustix::process::Signal;
 use tokio::time::{self, Instant};
@@ -10,7 +14,7 @@ use super::{
     launch::{Launched, Place},
     marker::Seq,
     process,
-    state::{CommandResult, Ended, Phase},
+    state::{CommandResult, Ended, Phase, Started},
     task::{Current, DEATH_LIMIT, Running, Task, Then, Unreported},
 };
 use crate::{Error, Result};
@@ -104,13 +108,21 @@ impl Task {
         Ok(())
     }
 
-    /// Somebody has killed the recorder. What was printed meanwhile is lost; the rest is not.
+    /// Somebody has killed the recorder. What was printed meanwhile is lost, and its successor says so
+    /// in the log; the rest is not.
     pub(super) async fn replace_recorder(&mut self) -> Then {
         self.recorder = None;
         self.catch_up();
-        // The end of a command may be among what is lost: then the shell is to be asked for it.
         if let Current::Running(running) = &mut self.current {
+            // The end of a command may be among what is lost: then the shell is to be asked for it.
             running.interrupted = true;
+            // The same goes for its start: then its output begins with the gap.
+            let offset = fs::metadata(self.launcher.dir.log()).map_or(0, |log| log.len());
+            running.status.send_if_modified(|status| {
+                let is_unheard = status.started.is_none();
+                status.started.get_or_insert(Started { offset, at: SystemTime::now() });
+                is_unheard
+            });
         }
         let pane = self.entry.pane.clone();
         if !self.stream_closed && self.entry.leader.is_alive() && self.recorder.is_none() {
@@ -137,11 +149,11 @@ impl Task {
         if !input::shell_edits_line(shell) {
             return;
         }
-        if running.status.borrow().started.is_none() {
+        if running.interrupted {
+            self.ask_for_report().await;
+        } else if running.status.borrow().started.is_none() {
             // The call was typed, but perhaps the key at its end does nothing any more.
             running.look_at = Some(Instant::now() + START_LIMIT);
-        } else if running.interrupted {
-            self.ask_for_report().await;
         }
     }
 

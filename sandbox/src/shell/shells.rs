@@ -245,8 +245,8 @@ impl Shells {
         const FIRST: Seq = 0;
         confine::save(&launcher.dir, policy)?;
         launcher.write_start(&spec.cwd, &spec.environment)?;
-        for file in [launcher.dir.log(), launcher.dir.index()] {
-            write_private(&file, b"").map_err(Error::io("making the log"))?;
+        for file in [launcher.dir.log(), launcher.dir.index(), launcher.dir.command()] {
+            write_private(&file, b"").map_err(Error::io("making the files of the session"))?;
         }
         let launched = launcher.launch(Place::NewSession { size: spec.size }, FIRST).await?;
         let entry = Entry {
@@ -264,6 +264,7 @@ impl Shells {
             next_seq: FIRST + 1,
             current: Current::Starting { seq: FIRST, deadline, before: None },
             job: None,
+            recorder_died: false,
         };
         self.spawn(launcher, entry, launched.pipe, history)
     }
@@ -291,16 +292,19 @@ impl Shells {
         if entry.server != self.server() {
             return Err(Error::ServerGone);
         }
+        let ask = format!("display-message -p -t {} '#{{pane_pid}} #{{pane_pipe}}'", entry.pane);
+        let answer = launcher.tmux.ask(&ask).await?;
+        let (pid, is_piped) = answer.split_once(' ').unwrap_or_default();
         // The former owner may have been killed while it replaced the shell.
-        let pid = launcher
-            .tmux
-            .ask(&format!("display-message -p -t {} '#{{pane_pid}}'", entry.pane))
-            .await?;
         if let Some(leader) = pid.parse().ok().and_then(ProcessId::of) {
             entry.leader = leader;
         }
         launcher.mark.clone_from(&entry.mark);
         let history = History::read(&launcher, self.config.start_limit)?;
+        // tmux may not have noticed yet, and the number of the recorder may have been used again.
+        if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
+            launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
+        }
         let pipe = match launcher.dir.shell().filter(ProcessId::is_alive) {
             Some(shell) => SecretPipe::find(shell, &launcher.dir.pipe()),
             // A dead shell has no pipe; its successor will get one.
@@ -330,7 +334,7 @@ impl Shells {
         pipe: SecretPipe,
         history: History,
     ) -> Result<Session> {
-        let History { cwd, next_seq, current, job } = history;
+        let History { cwd, next_seq, current, job, .. } = history;
         let index = launcher.dir.index();
         let phase = match &current {
             Current::Starting { .. } => Phase::Starting,

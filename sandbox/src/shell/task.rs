@@ -172,15 +172,16 @@ impl Task {
                 *deadline = Instant::now() + DEATH_LIMIT;
                 self.entry.leader.send(rustix::process::Signal::KILL);
             }
-            Current::Running(running) if running.asked > 0 => {
+            Current::Running(running) if running.interrupted => {
                 running.look_at = None;
                 self.recover().await;
             }
             Current::Running(running) => {
                 running.look_at = None;
-                let is_unheard = running.status.borrow().started.is_none();
-                // The call does nothing a second time, since it takes its secret from the pipe.
+                let (seq, is_unheard) = (running.seq, running.status.borrow().started.is_none());
                 if is_unheard && input::shell_edits_line(self.shell()) {
+                    // A call that was only slow does nothing any more when it finds no secret.
+                    let _ = self.pipe.announce_again(&self.launcher.dir, seq);
                     let _ = self.type_bytes(RUN_KEYS_AGAIN).await;
                 }
             }
@@ -199,7 +200,7 @@ impl Task {
     fn take(&mut self, event: Event) {
         match event.what {
             What::Opened { recorder } => {
-                self.recorder = ProcessId::of(recorder);
+                self.recorder = ProcessId::of(recorder).filter(ProcessId::is_alive);
                 self.stream_closed = false;
             }
             What::Closed => self.stream_closed = true,
