@@ -2,7 +2,9 @@
 #
 # How a command runs: the owner writes its text to the file `command`, two secret lines to the pipe
 # on descriptor 62 ("S;number;nonce" and "E;number;nonce", 56 bytes each, because bash takes a counted
-# read from a pipe in one go and a line byte by byte), and types ` eval "$__sb"`. __sb_begin
+# read from a pipe in one go and a line byte by byte), and types ` eval "$__sb"`. Whether a line is
+# there is asked before it is read: with a time limit, bash blocks and unblocks signals at each byte.
+# __sb_begin
 # takes the S line and prints it as the start marker; the text is evaluated at top level, as if typed;
 # __sb_end takes the E line and prints it as the end marker. While the text runs, the E line lies in
 # the pipe, in no variable; descriptor 62 is closed for it, and the copy that bash keeps for itself is
@@ -17,8 +19,9 @@
 # says so, it is a file that bash reads, which has no such effect.
 #
 # `local -` and the second function keep `set -x`, `set -v` and DEBUG traps of the user from seeing a
-# nonce. Markers go to /dev/tty, because the shell's own output may have been redirected. Nothing
-# here starts a process, and there are few words, because bash takes microseconds for each.
+# nonce. What they print of __sb_begin lies before the start marker and so in no command's output;
+# __sb_end must be quiet and is therefore redirected. Markers go to /dev/tty, because the shell's own
+# output may have been redirected. Nothing here starts a process, and there are few words, because bash takes microseconds for each.
 
 __sb_begin() {
     [[ $- != *[vxTEeu]* ]] || { builtin local -; builtin set +vxTEeu; }
@@ -30,7 +33,7 @@ __sb_begin() {
 # Takes the next S line and prints the start marker; then takes the text, if there is one.
 __sb_announce() {
     builtin local __sb_line
-    while builtin read -r -N 56 -t 1 -u 62 __sb_line; do
+    while builtin read -t 0 -u 62 && builtin read -r -N 56 -u 62 __sb_line; do
         [[ $__sb_line == S* ]] || continue
         __sb_seq=${__sb_line:1:21} __sb_token= __sb_code= __sb_said=
         builtin printf '\e]7717;%s\a' "${__sb_line:0:55}" >/dev/tty
@@ -80,7 +83,8 @@ __sb_finish() {
     PROMPT_COMMAND[7717]=$__sb_hook
     # A Ctrl-C may hit us here; what was taken from the pipe is then used at the prompt. If it hits
     # the reading itself, the line is lost, and the owner sends another before it presses the key.
-    while [[ ${__sb_seq-} && ! ${__sb_token-} ]] && builtin read -r -N 56 -t 1 -u 62 __sb_line; do
+    while [[ ${__sb_seq-} && ! ${__sb_token-} ]] && builtin read -t 0 -u 62 &&
+        builtin read -r -N 56 -u 62 __sb_line; do
         [[ $__sb_line != "E$__sb_seq"* ]] || __sb_token=${__sb_line:0:55}
     done
     [[ ${__sb_token-} ]] || builtin return 0
@@ -120,7 +124,7 @@ __sb_encode() {
 }
 
 readonly __sb_hook='__sb_prompt $? >/dev/null 2>&1'
-readonly __sb='if { __sb_begin; } >/dev/null 2>&1; then { eval "$__sb_text"; } 62<&-; else { eval "$__sb_text"; } 62<&-; fi; { __sb_end; } >/dev/null 2>&1'
+readonly __sb='if __sb_begin; then { eval "$__sb_text"; } 62<&-; else { eval "$__sb_text"; } 62<&-; fi; { __sb_end; } >/dev/null 2>&1'
 __sb_who='\u;\H'
 readonly __sb_who=${__sb_who@P}
 readonly -f __sb_begin __sb_announce __sb_end __sb_prompt __sb_recover __sb_finish __sb_say __sb_encode

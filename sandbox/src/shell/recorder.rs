@@ -102,9 +102,13 @@ impl Recording {
             Piece::Candidate(payload) => match self.confirm(payload) {
                 Some(marker) => {
                     self.note_lost();
+                    let is_end = matches!(marker, Marker::End { .. });
                     self.note(What::Marker(marker));
-                    // Whoever sees later text in the log can know that the command has ended.
-                    self.flush_events();
+                    // Whoever sees later text in the log can know that the command has ended. The
+                    // start waits for the end of the chunk: each writing wakes the owner.
+                    if is_end {
+                        self.flush_events();
+                    }
                 }
                 None => {
                     self.append(INTRODUCER);
