@@ -94,7 +94,7 @@ fn owners_may_be_killed_at_any_moment() {
 fn owners_may_be_killed_at_the_birth_of_a_session() {
     test(async {
         let mut random = seeded();
-        for _ in 0..ROUNDS {
+        for _ in 0..ROUNDS / 4 {
             let home = Home::new();
             let owner = Owner::run(&home, "echo never mind");
             any_moment(&mut random, Duration::from_millis(60)).await;
