@@ -202,9 +202,15 @@ impl SecretPipe {
         Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
     }
 
-    /// A pipe that leads nowhere, for a session whose shell is dead.
-    pub(crate) fn none() -> io::Result<Self> {
-        Self::open("/dev/null".as_ref())
+    /// The pipe that lies ready for a shell that is starting. There is none for one that has died; its
+    /// successor will get another, and until then this one leads nowhere.
+    pub(crate) fn waiting(path: &Path) -> io::Result<Self> {
+        match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Self::open("/dev/null".as_ref())
+            }
+            pipe => pipe,
+        }
     }
 
     fn open(path: &Path) -> io::Result<Self> {
@@ -224,12 +230,12 @@ impl SecretPipe {
         self.0.write_all(secrets.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
 
-    /// Gives the shell new secrets for a command that it has not begun. The old ones may lie in the pipe,
-    /// or have never got there, if their owner was killed.
-    pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq) -> Result<()> {
+    /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
+    /// never got there, or have gone with their owner, if that was killed.
+    pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
         let mut old = [0; 512];
         while self.0.read(&mut old).is_ok_and(|length| length > 0) {}
-        self.announce(dir, seq, Kind::Command)
+        self.announce(dir, seq, kind)
     }
 
     /// Gives the shell another secret for the end of its command, in case it has lost the first.
