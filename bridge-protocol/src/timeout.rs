@@ -138,6 +138,7 @@ mod tests {
         let longest = Allowance::Default(SANDBOX_TIMEOUT_MAX);
         assert_eq!(Allowance::new(None, "sandbox/runCommand"), longest);
         assert_eq!(Allowance::new(None, "sandbox/wait"), longest);
+        assert_eq!(Allowance::new(None, "action/execute"), longest);
         let short = Allowance::Default(Duration::from_secs(120));
         assert_eq!(Allowance::new(None, "sandbox/readFile"), short);
     }
