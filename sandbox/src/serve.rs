@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use sandbox::{
     action::{BrowserSettings, KernelSettings, Settings},
     files::Workspace,
-    openhands::{self, Access, EditorSettings, Plugins, Traces},
+    openhands::{self, Access, EditorSettings, Plugins},
     shell::SessionId,
 };
 use sha2::{Digest as _, Sha256};
@@ -108,40 +108,51 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(&arguments.working_dir)
         .with_context(|| format!("making {}", arguments.working_dir.display()))?;
     let cwd = arguments.working_dir.canonicalize().context("finding the working directory")?;
-    let traces = if arguments.debug { Traces::Shown } else { Traces::Hidden };
     block_on(async {
         let address = SocketAddr::new(arguments.host, arguments.port);
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
         let address = listener.local_addr()?;
-        let actions = settings(&arguments, &cwd, address.port())?;
+        let name = shell_name(&arguments);
+        let state = match &arguments.state {
+            Some(state) => state.clone(),
+            None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
+        };
+        let shells = config(state)?;
+        let actions = settings(&arguments, &cwd, &name, shells.bash.clone())?;
         eprintln!("sandbox: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
             jupyter: arguments.plugins.contains(&Plugin::Jupyter),
-            editor: editor(&arguments, &cwd, &actions.shells.root),
+            editor: editor(&arguments, &cwd, &shells.root),
         };
-        let config = openhands::Config { actions, access, traces, plugins };
+        let traces = arguments.debug;
+        let config = openhands::Config { shells, actions, access, traces, plugins };
         openhands::serve(config, listener, ended()?).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
 }
 
-fn settings(arguments: &ServeArguments, cwd: &Path, port: u16) -> anyhow::Result<Settings> {
+/// What of a user's name can be in the name of a shell.
+fn shell_name(arguments: &ServeArguments) -> String {
     let username = match &arguments.username {
         Some(name) => name.clone(),
         None => env::var("USER").unwrap_or_else(|_| "user".into()),
     };
-    let name = username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
-    let state = match &arguments.state {
-        Some(state) => state.clone(),
-        None => default_root().with_file_name(state_name(port, &name, cwd)),
-    };
+    username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-")
+}
+
+fn settings(
+    arguments: &ServeArguments,
+    cwd: &Path,
+    name: &str,
+    bash: PathBuf,
+) -> anyhow::Result<Settings> {
     let workspace = match arguments.confine {
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
     };
     Ok(Settings {
-        shells: config(state)?,
+        bash,
         main: format!("openhands-{name:.40}").parse::<SessionId>()?,
         cwd: cwd.to_owned(),
         environment: Vec::new(),

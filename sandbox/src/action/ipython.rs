@@ -5,13 +5,16 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
-use super::{ActionError, CellObservation, OutputSink, screen};
+use super::{ActionError, CellObservation, OutputPiece, OutputSink, Watch, screen};
 use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec, find_python};
 
 /// How long a cell may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a cell may take to heed an interrupt before its caller is told that it was called off.
+const HEED: Duration = Duration::from_secs(1);
 
 /// Whether and how cells are run.
 #[derive(Debug, Clone)]
@@ -46,23 +49,38 @@ impl Ipython {
         code: String,
         cwd: PathBuf,
         timeout: Option<Duration>,
-        output: Option<&OutputSink>,
+        watch: Watch<'_>,
     ) -> Result<CellObservation, ActionError> {
-        let mut slot = self.kernel.lock().await;
-        let kernel = self.ready(&mut slot, &cwd).await?;
+        let begin = async {
+            let mut slot = self.kernel.lock().await;
+            let kernel = self.ready(&mut slot, &cwd).await?;
+            Ok::<_, ActionError>((slot, kernel))
+        };
+        let (mut slot, kernel) = tokio::select! {
+            begun = begin => begun?,
+            () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
+        };
         let limit = timeout.unwrap_or(USUAL_LIMIT);
-        let (subscriber, mut outputs) = tokio::sync::mpsc::unbounded_channel();
+        let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
         let options = ExecuteOptions {
             cwd: Some(cwd.clone()),
             timeout: Some(limit),
-            subscriber: output.is_some().then_some(subscriber),
+            subscriber: watch.output.is_some().then_some(subscriber),
         };
-        let pass_on = async {
-            while let (Some(piece), Some(sink)) = (outputs.recv().await, output) {
-                let _ = sink.send(CellOutput::text(&piece)).await;
+        let running = async {
+            let pass_on = pass_on(outputs, watch.output);
+            tokio::join!(kernel.execute(code, options), pass_on).0
+        };
+        tokio::pin!(running);
+        let result = tokio::select! {
+            result = &mut running => result,
+            () = watch.call_off.called_off() => {
+                kernel.interrupt().await?;
+                // So that the next cell finds the kernel free.
+                let _ = tokio::time::timeout(HEED, running).await;
+                return Err(ActionError::Cancelled);
             }
         };
-        let (result, ()) = tokio::join!(kernel.execute(code, options), pass_on);
         let result = match result {
             Ok(result) => result,
             Err(error) => {
@@ -102,6 +120,12 @@ impl Ipython {
         let python = find_python(python.as_deref()).await?;
         let spec = KernelSpec { python: Some(python), ..KernelSpec::in_directory(cwd) };
         Ok(slot.insert(Kernel::start(spec).await?).clone())
+    }
+}
+
+async fn pass_on(mut outputs: UnboundedReceiver<CellOutput>, sink: Option<&OutputSink>) {
+    while let (Some(piece), Some(sink)) = (outputs.recv().await, sink) {
+        let _ = sink.send(OutputPiece { text: piece.text(), place: None }).await;
     }
 }
 
