@@ -8,6 +8,8 @@ use bridge_protocol::SessionId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sandbox::shell::Helper;
 
+use sandbox::isolation::Level;
+
 use crate::broker::HostWait;
 use crate::terminal_host::AllowedCommand;
 
@@ -112,9 +114,13 @@ pub struct BridgeArgs {
     pub session: Option<SessionId>,
 
     /// Let clients run shells and change files in this directory. Files outside it are out of reach;
-    /// shells start there and can do whatever you can
+    /// shells start there and, without --require, can do whatever you can
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
+
+    /// More about the sandbox.
+    #[command(flatten)]
+    pub sandbox_options: SandboxArgs,
 
     /// Seconds that a call waits for a host when none is attached [default: 10; with --host editor
     /// until the call's own deadline]
@@ -149,6 +155,23 @@ pub struct BridgeArgs {
     /// Append the log to this file instead of stderr
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
+}
+
+/// Flags of the sandbox.
+#[derive(Debug, Args)]
+pub struct SandboxArgs {
+    /// Refuse to start anything in the sandbox that is confined by less than this: none or landlock.
+    /// Commands and cells can then write only below DIR and the directory for temporary files
+    #[arg(long, value_name = "LEVEL", default_value_t = Level::None, requires = "sandbox")]
+    pub require: Level,
+
+    /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
+    #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
+    pub kernel_python: Option<PathBuf>,
+
+    /// Let error observations of actions tell where they come from
+    #[arg(long, requires = "sandbox")]
+    pub action_traces: bool,
 }
 
 impl BridgeArgs {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::limits::{SANDBOX_TIMEOUT_DEFAULT, SANDBOX_TIMEOUT_MAX, TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::methods::MethodType;
+use crate::methods::action::Execute;
 use crate::methods::sandbox::commands::{RunCommand, WaitForCommand};
 
 /// A method that every VS Code host serves. A host may offer others by registering their names.
@@ -59,16 +60,17 @@ pub fn is_own(name: &str) -> bool {
     name.starts_with("bridge/") || name.starts_with("runtime/")
 }
 
-/// Whether this name belongs to the daemon's own sandbox; no other host may serve it.
+/// Whether this name belongs to the daemon's own sandbox; no other host may serve it: it would read and
+/// forge whatever an agent does.
 pub fn is_sandbox(name: &str) -> bool {
-    name.starts_with("sandbox/")
+    name.starts_with("sandbox/") || name.starts_with("action/")
 }
 
 /// Deadline of a request that names none.
 pub fn default_timeout(name: &str) -> Duration {
     match name {
         // They have limits of their own, and who gives none wants to wait for the end.
-        RunCommand::NAME | WaitForCommand::NAME => SANDBOX_TIMEOUT_MAX,
+        RunCommand::NAME | WaitForCommand::NAME | Execute::NAME => SANDBOX_TIMEOUT_MAX,
         _ if is_sandbox(name) => SANDBOX_TIMEOUT_DEFAULT,
         _ => Method::from_name(name).map_or(TIMEOUT_DEFAULT, Method::default_timeout),
     }

@@ -37,9 +37,18 @@ pub fn notification(method: &str, params: Option<&RawValue>) -> String {
     [JSON_RPC, "\"method\":", &method, name, params, "}"].concat()
 }
 
-/// Tells a host that nobody waits for the answer any more.
+/// Tells the daemon that the caller no longer wants the answer.
 pub fn cancel(id: RequestId) -> String {
     format!("{JSON_RPC}\"method\":\"$/cancelRequest\",\"params\":{{\"id\":{id}}}}}")
+}
+
+/// Tells a host that nobody waits for the answer any more, and how that came about: a name of the table
+/// of errors, or `CallerGone`.
+pub fn cancel_because(id: RequestId, reason: &str) -> String {
+    let reason = serde_json::Value::from(reason);
+    format!(
+        "{JSON_RPC}\"method\":\"$/cancelRequest\",\"params\":{{\"id\":{id},\"reason\":{reason}}}}}"
+    )
 }
 
 /// Passes a piece of an answer on to the caller.

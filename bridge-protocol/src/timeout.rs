@@ -89,6 +89,14 @@ impl Allowance {
             }
         }
     }
+
+    /// Until when a host that can tell more than that the time is over should have answered, so that it
+    /// is heard before the daemon gives up, whatever the dialect. None if the caller has not chosen.
+    pub fn host_limit(self) -> Option<Duration> {
+        let Self::Chosen(whole) = self else { return None };
+        let early = (whole / 10).clamp(Duration::from_millis(500), Duration::from_secs(2));
+        Some(whole.saturating_sub(early).max(whole / 3))
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +146,7 @@ mod tests {
         let longest = Allowance::Default(SANDBOX_TIMEOUT_MAX);
         assert_eq!(Allowance::new(None, "sandbox/runCommand"), longest);
         assert_eq!(Allowance::new(None, "sandbox/wait"), longest);
+        assert_eq!(Allowance::new(None, "action/execute"), longest);
         let short = Allowance::Default(Duration::from_secs(120));
         assert_eq!(Allowance::new(None, "sandbox/readFile"), short);
     }
@@ -154,5 +163,17 @@ mod tests {
         assert_eq!(after(600_000), 599_000);
         let whole = Allowance::Chosen(Duration::from_millis(1_000));
         assert_eq!(whole.answer_after(Dialect::JsonRpc).as_millis(), 1_000);
+    }
+
+    #[test]
+    fn hosts_that_keep_time_themselves_are_done_before_anybody_gives_up() {
+        for ms in [1, 150, 300, 1_000, 10_000, 600_000] {
+            let whole = Allowance::Chosen(Duration::from_millis(ms));
+            let limit = whole.host_limit().unwrap();
+            assert!(!limit.is_zero() && limit < whole.answer_after(Dialect::Bridge), "{ms}");
+        }
+        let minute = Allowance::Chosen(Duration::from_secs(60));
+        assert_eq!(minute.host_limit(), Some(Duration::from_secs(58)));
+        assert_eq!(Allowance::new(None, "action/execute").host_limit(), None);
     }
 }

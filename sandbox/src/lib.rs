@@ -6,11 +6,14 @@
 //! - [`files`]: the files of a workspace, confined by the kernel.
 //! - [`isolation`]: what a command may touch, and how much it may use.
 //! - [`action`]: what an agent can do with all of these, as values.
-//! - [`openhands`]: the actions over HTTP, for clients of that project.
+//! - [`event`]: actions and observations as JSON, in the words of OpenHands.
+//! - [`openhands`]: the same over HTTP, for clients of that project.
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "actions")]
 pub mod action;
 pub mod error;
+#[cfg(feature = "actions")]
+pub mod event;
 pub mod files;
 pub mod isolation;
 pub mod kernel;

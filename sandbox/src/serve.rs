@@ -13,8 +13,9 @@ use clap::{Args, ValueEnum};
 use sandbox::{
     action::{BrowserSettings, KernelSettings, Settings},
     files::Workspace,
-    openhands::{self, Access, EditorSettings, Plugins, Traces},
-    shell::{Config, SessionId},
+    isolation::{Level, Policy},
+    openhands::{self, Access, EditorSettings, Plugins},
+    shell::{self, SessionId},
 };
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -66,6 +67,10 @@ pub(crate) struct ServeArguments {
     /// Keep file actions, uploads and downloads inside the working directory. Commands are not kept.
     #[arg(long)]
     confine: bool,
+    /// Refuse to start anything that is confined by less than this: none or landlock. Commands and cells
+    /// can then write only below the working directory and that for temporary files. Implies --confine.
+    #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
+    require: Level,
     /// Where the state of the shells lies. A server that is started again with the same directory goes on
     /// with the shell that a killed one has left. [default: one per port, user and working directory]
     #[arg(long)]
@@ -108,41 +113,59 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(&arguments.working_dir)
         .with_context(|| format!("making {}", arguments.working_dir.display()))?;
     let cwd = arguments.working_dir.canonicalize().context("finding the working directory")?;
-    let traces = if arguments.debug { Traces::Shown } else { Traces::Hidden };
     block_on(async {
         let address = SocketAddr::new(arguments.host, arguments.port);
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
         let address = listener.local_addr()?;
-        let actions = settings(&arguments, &cwd, address.port())?;
+        let name = shell_name(&arguments);
+        let state = match &arguments.state {
+            Some(state) => state.clone(),
+            None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
+        };
+        let require = arguments.require;
+        let policy = Policy::for_workspace(require, &cwd, &env::temp_dir());
+        let shells = shell::Config { require, policy, ..shell::Config::of_this_program(state)? };
+        let actions = settings(&arguments, &cwd, &name, &shells)?;
         eprintln!("sandbox: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
             jupyter: arguments.plugins.contains(&Plugin::Jupyter),
-            editor: editor(&arguments, &cwd, &actions.shells.root),
+            editor: editor(&arguments, &cwd, &shells.root),
         };
-        let config = openhands::Config { actions, access, traces, plugins };
+        let traces = arguments.debug;
+        let config = openhands::Config { shells, actions, access, traces, plugins };
         openhands::serve(config, listener, ended()?).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
 }
 
-fn settings(arguments: &ServeArguments, cwd: &Path, port: u16) -> anyhow::Result<Settings> {
+/// What of a user's name can be in the name of a shell.
+fn shell_name(arguments: &ServeArguments) -> String {
     let username = match &arguments.username {
         Some(name) => name.clone(),
         None => env::var("USER").unwrap_or_else(|_| "user".into()),
     };
-    let name = username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
-    let state = match &arguments.state {
-        Some(state) => state.clone(),
-        None => default_root().with_file_name(state_name(port, &name, cwd)),
-    };
-    let workspace = match arguments.confine {
+    username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-")
+}
+
+fn settings(
+    arguments: &ServeArguments,
+    cwd: &Path,
+    name: &str,
+    shells: &shell::Config,
+) -> anyhow::Result<Settings> {
+    // Walls around commands would be worth nothing beside file actions without.
+    let workspace = match arguments.confine || arguments.require > Level::None {
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
     };
     Ok(Settings {
-        shells: Config::of_this_program(state)?,
-        main: format!("openhands-{name:.40}").parse::<SessionId>()?,
+        bash: shells.bash.clone(),
+        // A free shell that a killed server has left is none for a server that confines.
+        main: match arguments.require {
+            Level::None => format!("openhands-{name:.40}").parse::<SessionId>()?,
+            level => format!("{level}-{name:.40}").parse::<SessionId>()?,
+        },
         cwd: cwd.to_owned(),
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),
@@ -153,7 +176,10 @@ fn settings(arguments: &ServeArguments, cwd: &Path, port: u16) -> anyhow::Result
             false => BrowserSettings::Fetch,
         },
         kernel: match arguments.plugins.contains(&Plugin::Jupyter) {
-            true => KernelSettings::Python(arguments.kernel_python.clone()),
+            true => KernelSettings::Python {
+                program: arguments.kernel_python.clone(),
+                confinement: shells.confinement(),
+            },
             false => KernelSettings::None,
         },
     })

@@ -94,6 +94,8 @@ fn parameters_and_results_survive_the_types() {
             Hello::NAME => check::<Hello>(&case),
             Register::NAME => check::<Register>(&case),
             ListRuntimes::NAME => check::<ListRuntimes>(&case),
+            action::Execute::NAME => check::<action::Execute>(&case),
+            action::Cancel::NAME => check::<action::Cancel>(&case),
             RunCommand::NAME => check::<RunCommand>(&case),
             WaitForCommand::NAME => check::<WaitForCommand>(&case),
             ReadOutput::NAME => check::<ReadOutput>(&case),

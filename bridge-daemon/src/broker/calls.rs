@@ -29,6 +29,9 @@ const HOW_TO_ATTACH: &str = "open the run in VS Code with the Run Bridge extensi
 const HOW_TO_GET_A_SANDBOX: &str = "start the daemon with `--sandbox DIR` to let its clients run \
                                     commands and change files there";
 
+/// The outcome of a request whose caller left.
+const CALLER_GONE: &str = "CallerGone";
+
 /// How a request ends.
 enum Ending<'a> {
     /// The host answered.
@@ -171,8 +174,13 @@ impl Broker {
     fn finish(&mut self, id: RequestId, ending: Ending<'_>, now: Instant) {
         let Some(pending) = self.pending.take(id) else { return };
         self.peers.unpark(pending.parked_bytes());
-        if let (Some(host), Ending::Abandoned(_) | Ending::CallerGone) = (pending.host(), &ending) {
-            self.send(host, print::cancel(id));
+        let abandoned = match &ending {
+            Ending::Abandoned(error) => Some(outcome_name(error.code())),
+            Ending::CallerGone => Some(CALLER_GONE.into()),
+            Ending::Result(_) | Ending::HostError(_) | Ending::Failed(_) => None,
+        };
+        if let (Some(host), Some(reason)) = (pending.host(), abandoned) {
+            self.send(host, print::cancel_because(id, &reason));
         }
         let (dialect, call_id) = (pending.dialect, &pending.call_id);
         let (text, outcome) = match ending {
@@ -183,7 +191,7 @@ impl Broker {
                 (print::failure_raw(dialect, Some(call_id), error), outcome_name(code))
             }
             Ending::Failed(error) | Ending::Abandoned(error) => failure(dialect, call_id, &error),
-            Ending::CallerGone => (String::new(), "CallerGone".into()),
+            Ending::CallerGone => (String::new(), CALLER_GONE.into()),
         };
         let limit = self.limits.message_bytes;
         let (text, outcome) = match text.len() > limit {

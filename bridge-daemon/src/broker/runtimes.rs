@@ -22,7 +22,7 @@ pub(crate) const SANDBOX: &str = "sandbox";
 /// Where a registration comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// From a host like any other. The name [`SANDBOX`] and methods `sandbox/*` are not for it: who
+    /// From a host like any other. The name [`SANDBOX`] and methods `sandbox/*` and `action/*` are not for it: who
     /// took them could read and forge every command of a client.
     Connection,
     /// From the daemon's own sandbox.
@@ -237,7 +237,7 @@ fn checked_methods(methods: Vec<String>, origin: Origin) -> Result<HashSet<Strin
     };
     if methods.len() > METHODS || !methods.iter().all(valid) {
         let reason = format!(
-            "methods must be at most {METHODS} names of at most {} bytes, none of them bridge/*, runtime/*, sandbox/* or $*",
+            "methods must be at most {METHODS} names of at most {} bytes, none of them bridge/*, runtime/*, sandbox/*, action/* or $*",
             limits::METHOD_BYTES
         );
         return Err(ErrorKind::InvalidParams.error(reason));

@@ -9,14 +9,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::SessionId;
+use sandbox::isolation::Level;
 use sha2::{Digest, Sha256};
 
-/// The state directory of a session's shells in a workspace. Short, since it holds a socket.
-pub(super) fn root(runtime: &Path, session: &SessionId, workspace: &Path) -> PathBuf {
+/// The state directory of a session's shells in a workspace. Short, since it holds a socket. Free shells
+/// and confined ones are never in the same: a daemon that confines must not find free ones.
+pub(super) fn root(runtime: &Path, session: &SessionId, workspace: &Path, level: Level) -> PathBuf {
     let mut digest = Sha256::new();
     digest.update(session.as_str());
     digest.update([0]);
     digest.update(workspace.as_os_str().as_bytes());
+    if level != Level::None {
+        digest.update([0]);
+        digest.update(level.name());
+    }
     let digest = digest.finalize();
     let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     runtime.join(format!("sandbox-{name}"))
@@ -41,9 +47,13 @@ mod tests {
 
     #[test]
     fn session_and_workspace_make_the_name() {
+        let session = "a".parse().unwrap();
+        let confined = root("/run".as_ref(), &session, "/w".as_ref(), Level::Landlock);
         let root = |session: &str, workspace: &str| {
-            root(Path::new("/run"), &session.parse().unwrap(), Path::new(workspace))
+            let session = session.parse().unwrap();
+            root(Path::new("/run"), &session, Path::new(workspace), Level::None)
         };
+        assert_ne!(root("a", "/w"), confined);
         assert_eq!(root("a", "/w"), root("a", "/w"));
         assert_ne!(root("a", "/w"), root("b", "/w"));
         assert_ne!(root("a", "/w"), root("a", "/v"));

@@ -1,6 +1,7 @@
 //! One type per method: its name, its parameters, its result. These are the promises to other
 //! languages; `vscode-ext` and `vscode_bridge` mirror them, and `tests/wire` holds examples.
 
+pub mod action;
 mod bridge;
 mod progress;
 mod runtime;
@@ -33,6 +34,22 @@ pub trait MethodType {
     /// What comes back.
     type Result: Serialize + DeserializeOwned;
 }
+
+/// Declares methods: a type each, with its name, parameters and result.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident = $name:literal: $params:ty => $result:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $method;
+
+        impl MethodType for $method {
+            const NAME: &'static str = $name;
+            type Params = $params;
+            type Result = $result;
+        }
+    )*};
+}
+use methods;
 
 /// Parameters of a method that takes none, and the result of one that returns none: `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]

@@ -1,5 +1,7 @@
 //! Notifications about a request that is under way.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -9,6 +11,10 @@ pub struct CancelParams<'a> {
     /// The request's id, as its sender wrote it.
     #[serde(borrow)]
     pub id: &'a RawValue,
+    /// From the daemon to a host: why nobody waits any more. `RequestCancelled` if the caller said so,
+    /// otherwise `Timeout`, `CallerGone` or `ShuttingDown`.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Cow<'a, str>>,
 }
 
 /// `$/progress`: a piece of the answer, before the answer.

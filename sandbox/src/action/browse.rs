@@ -6,14 +6,14 @@
 
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::Path,
     process::Stdio,
     time::{Duration, SystemTime},
 };
 
 use tokio::process::Command;
 
-use super::{ActionError, Page, Screenshot};
+use super::{ActionError, BrowserSettings, Page, Screenshot};
 
 /// How long a page may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(30);
@@ -23,17 +23,6 @@ const PAGE_BYTES: u64 = 16 << 20;
 const COLUMNS: usize = 120;
 /// Where pictures are kept, in the initial directory.
 const SCREENSHOTS: &str = ".browser_screenshots";
-
-/// Whether and how pages are shown.
-#[derive(Debug, Clone)]
-pub enum BrowserSettings {
-    /// They are not.
-    None,
-    /// Fetched as they are.
-    Fetch,
-    /// By this Chromium, or fetched if it fails.
-    Chromium(PathBuf),
-}
 
 /// Shows a page. What is not there is a page too, with an error on it.
 pub(super) async fn browse(

@@ -4,8 +4,9 @@
 use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
-    ActionError, Completion, NothingRunning, Outcome, OutputSink, Run, RunObservation, ShellReport,
+    ActionError, Completion, NothingRunning, Outcome, Run, RunObservation, ShellReport, Watch,
     commands::{self, Commands},
+    follow::follow,
     screen::{self, Extent, Shown},
 };
 use crate::shell::{
@@ -14,6 +15,13 @@ use crate::shell::{
 
 /// Bytes of output that are looked at for one answer; of more, the end. The log has everything.
 const ANSWER_BYTES: u64 = 8 << 20;
+
+/// The key that interrupts a command.
+const INTERRUPT: &str = "C-c";
+/// How long a command may take to heed it before it is pressed again, and in the end before its caller is
+/// told that the command was called off. Between two programs of one command a shell may lose the key.
+const HEED: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(1)];
 
 /// How long to wait for a command.
 #[derive(Debug, Clone, Copy)]
@@ -60,10 +68,10 @@ impl Conversation {
         &mut self,
         run: &Run,
         patience: Patience,
-        output: Option<&OutputSink>,
+        watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
         let text = run.command.trim();
-        let ask = Ask { run, text, key: control_key(text), patience, output };
+        let ask = Ask { run, text, key: control_key(text), patience, watch };
         self.find_lost_job();
         if let Some(beginning) = self.unfinished.take() {
             return self.go_on_typing(beginning, &ask).await;
@@ -169,9 +177,21 @@ impl Conversation {
         let current = self.current.as_mut().expect("there is a command to wait for");
         let quiet = (!ask.run.blocking).then_some(ask.patience.quiet);
         let wait = Wait { quiet, limit: ask.patience.limit, ..Wait::default() };
-        let progress = match ask.output {
-            None => current.job.wait(wait).await?,
-            Some(output) => follow(&current.job, current.told, wait, output).await?,
+        let watching = async {
+            match ask.watch.output {
+                None => Ok(current.job.wait(wait).await?),
+                Some(output) => follow(&current.job, current.told, wait, output).await,
+            }
+        };
+        let progress = tokio::select! {
+            progress = watching => progress?,
+            () = ask.watch.call_off.called_off() => {
+                if let Some(result) = interrupt(&current.job).await? {
+                    self.take_report(&result);
+                    self.current = None;
+                }
+                return Err(ActionError::Cancelled);
+            }
         };
         let extent = if ask.run.hidden { Extent::Everything } else { Extent::LastLines };
         let (outcome, mut told) = match progress {
@@ -256,7 +276,7 @@ struct Ask<'a> {
     /// The control key that the text means.
     key: Option<char>,
     patience: Patience,
-    output: Option<&'a OutputSink>,
+    watch: Watch<'a>,
 }
 
 /// Whether more output can follow.
@@ -318,6 +338,20 @@ async fn send(session: &Session, ask: &Ask<'_>) -> Result<(), ActionError> {
     }
 }
 
+/// Presses Ctrl-C for a command, and returns its result if it heeds that.
+async fn interrupt(job: &Job) -> Result<Option<Arc<CommandResult>>, ActionError> {
+    // Before that, nobody would be there to hear it.
+    job.started().await?;
+    for patience in HEED {
+        job.session().press([INTERRUPT.parse::<Key>()?]).await?;
+        let wait = Wait { limit: Some(patience), ..Wait::default() };
+        if let Progress::Finished(result) = job.wait(wait).await? {
+            return Ok(Some(result));
+        }
+    }
+    Ok(None)
+}
+
 /// The terminal shows what was typed; the agent knows it already.
 fn without_echo(content: String, input: &str) -> String {
     match content.trim_start().strip_prefix(input) {
@@ -335,52 +369,6 @@ fn check_alive(result: &Arc<CommandResult>, session: &SessionId) -> Result<(), A
         Ended::ServerGone => Err(ActionError::Gone(
             "the tmux server has ended, and the command with it; run it again".into(),
         )),
-    }
-}
-
-/// Waits and passes the output on as it comes. A receiver that has gone does not matter.
-async fn follow(
-    job: &Job,
-    from: Option<u64>,
-    wait: Wait,
-    sink: &OutputSink,
-) -> Result<Progress, ActionError> {
-    job.started().await?;
-    let mut output = match from {
-        Some(offset) => job.follow_from(offset)?,
-        None => job.follow()?,
-    };
-    let waiting = job.wait(wait);
-    tokio::pin!(waiting);
-    let mut buffer = vec![0; 16 << 10];
-    let mut partial = Vec::new();
-    let progress = loop {
-        tokio::select! {
-            biased;
-            read = output.next(&mut buffer) => match read? {
-                0 => break waiting.await?,
-                read => pass_on(&mut partial, &buffer[..read], sink).await,
-            },
-            progress = &mut waiting => break progress?,
-        }
-    };
-    if let Progress::Finished(_) = &progress {
-        loop {
-            match output.next(&mut buffer).await? {
-                0 => break,
-                read => pass_on(&mut partial, &buffer[..read], sink).await,
-            }
-        }
-    }
-    Ok(progress)
-}
-
-async fn pass_on(partial: &mut Vec<u8>, bytes: &[u8], sink: &OutputSink) {
-    partial.extend_from_slice(bytes);
-    let rest = partial.split_off(screen::whole_length(partial));
-    let whole = std::mem::replace(partial, rest);
-    if !whole.is_empty() {
-        let _ = sink.send(String::from_utf8_lossy(&whole).into_owned()).await;
     }
 }
 

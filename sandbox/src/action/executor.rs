@@ -7,22 +7,21 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Mutex, RwLock as AsyncRwLock, mpsc};
+use tokio::sync::Mutex;
 
+#[cfg(feature = "browse")]
+use super::browse;
 use super::{
-    Action, ActionError, BrowserSettings, Edit, Observation, Page, Read, ReadAs, Request, Run,
-    RunIn, RunObservation, browse,
+    Action, ActionError, CallOff, Edit, Observation, OutputSink, Page, Read, ReadAs, Request, Run,
+    RunIn, RunObservation,
     conversation::{Conversation, Patience},
     ipython::{Ipython, KernelSettings},
     text_files,
 };
 use crate::{
     files::{self, Editor, Parents, Removal, Workspace, WorkspacePath},
-    shell::{Config, Session, SessionId, SessionSpec, Shells, Size, Wait},
+    shell::{Session, SessionId, SessionSpec, Size, Wait},
 };
-
-/// Takes the output of a command as it comes.
-pub type OutputSink = mpsc::Sender<String>;
 
 /// The size of the terminals: wide, so that programs do not fold their lines.
 const SIZE: Size = Size { columns: 1000, rows: 200 };
@@ -30,11 +29,11 @@ const SIZE: Size = Size { columns: 1000, rows: 200 };
 /// Where and how actions are carried out.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Of the shells.
-    pub shells: Config,
     /// The name of the main shell. If it is there already, left by a server that was killed, it is
     /// used as it is.
     pub main: SessionId,
+    /// The program that reads commands.
+    pub bash: PathBuf,
     /// The initial directory, which must exist.
     pub cwd: PathBuf,
     /// Variables to add to the environment of the shells.
@@ -49,43 +48,80 @@ pub struct Settings {
     pub browser: BrowserSettings,
 }
 
-/// Carries actions out on the shells and files of this machine. Actions may come at the same time.
+/// Whether and how web pages are shown.
+#[derive(Debug, Clone)]
+pub enum BrowserSettings {
+    /// They are not.
+    None,
+    /// Fetched as they are.
+    #[cfg(feature = "browse")]
+    Fetch,
+    /// By this Chromium, or fetched if it fails.
+    #[cfg(feature = "browse")]
+    Chromium(PathBuf),
+}
+
+/// Where an executor gets its shells from.
+pub trait ShellSource: Send + Sync + 'static {
+    /// The session of this name, or a new one that is like this.
+    fn session(
+        &self,
+        spec: SessionSpec,
+    ) -> impl Future<Output = Result<Session, ActionError>> + Send;
+}
+
+/// How an action is watched while it is under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Watch<'a> {
+    /// Takes what it prints as it comes.
+    pub output: Option<&'a OutputSink>,
+    /// Calls it off.
+    pub call_off: &'a CallOff,
+}
+
+/// Carries the actions of one agent out on the shells and files of this machine. Actions may come at
+/// the same time.
 #[derive(Debug)]
-pub struct Executor {
+pub struct Executor<S> {
     settings: Settings,
-    /// None while they are opened anew, and after the end.
-    shells: AsyncRwLock<Option<Shells>>,
-    conversation: Mutex<Conversation>,
+    shells: Arc<S>,
+    /// With the main shell, since it was first needed.
+    conversation: Mutex<Option<Conversation>>,
     /// The main session again, for those who do not want to wait for its command.
-    main: RwLock<Session>,
+    main: RwLock<Option<Session>>,
     editor: Arc<Editor>,
     ipython: Ipython,
 }
 
-impl Executor {
-    /// Starts the main shell and waits for its first prompt.
-    pub async fn start(settings: Settings) -> Result<Self, ActionError> {
-        let shells = Shells::open(settings.shells.clone()).await?;
-        let session = match shells.get(&settings.main) {
-            Some(session) => session,
-            None => shells.create(spec(&settings, settings.main.clone(), &settings.cwd)).await?,
-        };
-        Ok(Self {
-            shells: AsyncRwLock::new(Some(shells)),
-            conversation: Mutex::new(Conversation::new(
-                session.clone(),
-                settings.shells.bash.clone(),
-            )),
-            main: RwLock::new(session),
-            editor: Arc::default(),
+impl<S: ShellSource> Executor<S> {
+    /// Starts nothing yet. `main` is the main shell if it is there already; `editor` remembers what can
+    /// be taken back.
+    pub fn new(
+        settings: Settings,
+        shells: Arc<S>,
+        main: Option<Session>,
+        editor: Arc<Editor>,
+    ) -> Self {
+        let conversation = main.clone().map(|main| Conversation::new(main, settings.bash.clone()));
+        Self {
+            conversation: Mutex::new(conversation),
+            main: RwLock::new(main),
+            shells,
+            editor,
             ipython: Ipython::new(settings.kernel.clone()),
             settings,
-        })
+        }
     }
 
-    /// Starts what takes long before anybody needs it.
-    pub async fn warm_up(&self) {
-        if let KernelSettings::Python(_) = self.settings.kernel {
+    /// Starts the main shell before anybody needs it, and waits for its first prompt.
+    pub async fn start_shell(&self) -> Result<(), ActionError> {
+        self.conversation_in(&mut *self.conversation.lock().await).await?;
+        Ok(())
+    }
+
+    /// The same for the kernel, if there shall be one.
+    pub async fn start_kernel(&self) {
+        if let KernelSettings::Python { .. } = self.settings.kernel {
             self.ipython.warm_up(&self.current_directory()).await;
         }
     }
@@ -97,7 +133,7 @@ impl Executor {
 
     /// The directory of the main shell at its latest prompt.
     pub fn current_directory(&self) -> PathBuf {
-        self.main().status().cwd
+        self.main().map_or_else(|| self.settings.cwd.clone(), |main| main.status().cwd)
     }
 
     /// The files that may be touched.
@@ -110,31 +146,55 @@ impl Executor {
     pub async fn execute(
         &self,
         request: Request,
-        output: Option<&OutputSink>,
+        watch: Watch<'_>,
     ) -> Result<Observation, ActionError> {
         match request.action {
             Action::Run(run) => {
                 let limit = request.timeout.filter(|limit| !limit.is_zero());
                 let patience = Patience { quiet: self.settings.quiet, limit };
                 let observed = match &run.shell {
-                    RunIn::Main => self.run_in_main(&run, patience, output).await,
+                    RunIn::Main => self.run_in_main(&run, patience, watch).await,
                     RunIn::Fresh { cwd } => {
                         let cwd = cwd.as_deref().unwrap_or(&self.settings.cwd);
-                        self.run_in_fresh(&run, cwd, patience, output).await
+                        let cwd = self.current_directory().join(cwd);
+                        self.run_in_fresh(&run, &cwd, patience, watch).await
                     }
                 };
                 observed.map(Observation::Run)
             }
             Action::RunIpython { code } => {
                 let cwd = self.current_directory();
-                let cell = self.ipython.run(code, cwd, request.timeout, output).await?;
+                let cell = self.ipython.run(code, cwd, request.timeout, watch).await?;
                 Ok(Observation::Cell(cell))
             }
+            action => tokio::select! {
+                done = self.act(action, request.timeout) => done,
+                () = watch.call_off.called_off() => Err(ActionError::Cancelled),
+            },
+        }
+    }
+
+    /// Whether it has a shell or a kernel.
+    pub fn has_processes(&self) -> bool {
+        let has_shell = self.main().is_some_and(|main| !main.status().phase.is_over());
+        has_shell || self.ipython.is_started()
+    }
+
+    /// Ends the kernel. Shells are their source's to end.
+    pub async fn end_kernel(&self) {
+        self.ipython.shut_down().await;
+    }
+
+    /// Carries out what is neither a command nor a cell.
+    async fn act(
+        &self,
+        action: Action,
+        timeout: Option<Duration>,
+    ) -> Result<Observation, ActionError> {
+        match action {
+            Action::Run(_) | Action::RunIpython { .. } => unreachable!("they were carried out"),
             Action::Read(Read { path, form }) => {
-                let place = match form {
-                    ReadAs::Slice { .. } => self.place(&path)?,
-                    ReadAs::View { .. } => self.absolute_place(&path)?,
-                };
+                let place = self.place(&path)?;
                 let shown = match form {
                     ReadAs::Slice { .. } => place.absolute(),
                     ReadAs::View { .. } => path,
@@ -149,19 +209,7 @@ impl Executor {
                 Ok(Observation::Written { path })
             }
             Action::Edit(edit) => self.edit(edit).await,
-            Action::Browse { url } => {
-                let is_web = url.starts_with("http://") || url.starts_with("https://");
-                let page = match &self.settings.browser {
-                    BrowserSettings::None => {
-                        return Err(ActionError::Unavailable("this server shows no pages".into()));
-                    }
-                    browser if is_web => {
-                        browse::browse(browser, &url, &self.settings.cwd, request.timeout).await?
-                    }
-                    _ => self.browse_file(&url).await?,
-                };
-                Ok(Observation::Browsed(page))
-            }
+            Action::Browse { url } => Ok(Observation::Browsed(self.browse(&url, timeout).await?)),
             Action::CreateDirectory { path } => {
                 self.change(&path, |place| files::create_directory(place, Parents::Create)).await
             }
@@ -172,17 +220,12 @@ impl Executor {
             }
             Action::Close => {
                 // A command that is being waited for must not hold this up.
-                self.main().close().await?;
+                if let Some(main) = self.main() {
+                    main.close().await?;
+                }
+                self.end_kernel().await;
                 Ok(Observation::Closed)
             }
-        }
-    }
-
-    /// Ends all shells. Actions that come later are refused.
-    pub async fn shut_down(&self) {
-        self.ipython.shut_down().await;
-        if let Some(shells) = self.shells.write().await.take() {
-            let _ = shells.shut_down().await;
         }
     }
 
@@ -190,16 +233,14 @@ impl Executor {
         &self,
         run: &Run,
         patience: Patience,
-        output: Option<&OutputSink>,
+        watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
         // First come, first served: the lock is fair.
-        let mut conversation = self.conversation.lock().await;
-        if conversation.session().status().phase.is_over() {
-            let session = self.new_session(&self.settings.main, &self.settings.cwd).await?;
-            *self.main.write().unwrap_or_else(PoisonError::into_inner) = session.clone();
-            *conversation = Conversation::new(session, self.settings.shells.bash.clone());
-        }
-        conversation.run(run, patience, output).await
+        let mut conversation = tokio::select! {
+            conversation = self.conversation.lock() => conversation,
+            () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
+        };
+        self.conversation_in(&mut conversation).await?.run(run, patience, watch).await
     }
 
     async fn run_in_fresh(
@@ -207,24 +248,37 @@ impl Executor {
         run: &Run,
         cwd: &Path,
         patience: Patience,
-        output: Option<&OutputSink>,
+        watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
-        let session = self.new_session(&SessionId::fresh(), cwd).await?;
+        let session = self.shells.session(self.spec(SessionId::fresh(), cwd)).await?;
         let _closing = CloseLater(session.clone());
-        Conversation::new(session, self.settings.shells.bash.clone())
-            .run(run, patience, output)
-            .await
+        Conversation::new(session, self.settings.bash.clone()).run(run, patience, watch).await
     }
 
-    async fn new_session(&self, id: &SessionId, cwd: &Path) -> Result<Session, ActionError> {
-        let shells = self.shells.read().await;
-        let ended = || ActionError::Unavailable("the server is ending; start it again".into());
-        let shells = shells.as_ref().ok_or_else(ended)?;
-        Ok(shells.create(spec(&self.settings, id.clone(), cwd)).await?)
+    /// The talk with the main shell, which is started if it is not there or no longer.
+    async fn conversation_in<'a>(
+        &self,
+        slot: &'a mut Option<Conversation>,
+    ) -> Result<&'a mut Conversation, ActionError> {
+        let is_there = slot
+            .as_ref()
+            .is_some_and(|conversation| !conversation.session().status().phase.is_over());
+        if !is_there {
+            let spec = self.spec(self.settings.main.clone(), &self.settings.cwd);
+            let session = self.shells.session(spec).await?;
+            *self.main.write().unwrap_or_else(PoisonError::into_inner) = Some(session.clone());
+            *slot = Some(Conversation::new(session, self.settings.bash.clone()));
+        }
+        Ok(slot.as_mut().expect("it is there now"))
+    }
+
+    fn spec(&self, id: SessionId, cwd: &Path) -> SessionSpec {
+        let environment = self.settings.environment.clone();
+        SessionSpec { id, cwd: cwd.to_owned(), environment, size: SIZE }
     }
 
     async fn edit(&self, edit: Edit) -> Result<Observation, ActionError> {
-        let place = self.absolute_place(&edit.path)?;
+        let place = self.place(&edit.path)?;
         let editor = Arc::clone(&self.editor);
         let edited = blocking(move || text_files::edit(&place, &editor, &edit)).await?;
         Ok(Observation::Edited(edited))
@@ -246,7 +300,24 @@ impl Executor {
         Ok(self.settings.workspace.path(self.current_directory().join(path))?)
     }
 
+    #[cfg_attr(not(feature = "browse"), expect(unused_variables, reason = "nothing is shown"))]
+    async fn browse(&self, url: &str, timeout: Option<Duration>) -> Result<Page, ActionError> {
+        match &self.settings.browser {
+            BrowserSettings::None => {
+                let reason = "no web pages are shown here; fetch them with a command, such as curl";
+                Err(ActionError::Unavailable(reason.into()))
+            }
+            #[cfg(feature = "browse")]
+            browser if url.starts_with("http://") || url.starts_with("https://") => {
+                browse::browse(browser, url, &self.settings.cwd, timeout).await
+            }
+            #[cfg(feature = "browse")]
+            _ => self.browse_file(url).await,
+        }
+    }
+
     /// A file as a page. It is not given to a browser, which would go wherever the page leads.
+    #[cfg(feature = "browse")]
     async fn browse_file(&self, url: &str) -> Result<Page, ActionError> {
         let place = self.place(Path::new(url.strip_prefix("file://").unwrap_or(url)))?;
         let url = format!("file://{}", place.absolute().display());
@@ -254,19 +325,7 @@ impl Executor {
             .await
     }
 
-    fn absolute_place(&self, path: &Path) -> Result<WorkspacePath, ActionError> {
-        if path.is_absolute() {
-            return Ok(self.settings.workspace.path(path)?);
-        }
-        let mut hint = "It must be absolute and start with `/`.".to_owned();
-        let likely = self.settings.cwd.join(path);
-        if likely.exists() {
-            hint.push_str(&format!(" Did you mean {}?", likely.display()));
-        }
-        Err(ActionError::Argument { name: "path", value: path.display().to_string(), hint })
-    }
-
-    fn main(&self) -> Session {
+    fn main(&self) -> Option<Session> {
         self.main.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -285,11 +344,6 @@ impl Drop for CloseLater {
             let _ = session.close().await;
         });
     }
-}
-
-fn spec(settings: &Settings, id: SessionId, cwd: &Path) -> SessionSpec {
-    let environment = settings.environment.clone();
-    SessionSpec { id, cwd: cwd.to_owned(), environment, size: SIZE }
 }
 
 async fn blocking<T: Send + 'static>(

@@ -5,21 +5,30 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
-use super::{ActionError, CellObservation, OutputSink, screen};
+use super::{ActionError, CellObservation, OutputPiece, OutputSink, Watch, screen};
+use crate::isolation::Confinement;
 use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec, find_python};
 
 /// How long a cell may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a cell may take to heed an interrupt before its caller is told that it was called off.
+const HEED: Duration = Duration::from_secs(2);
 
 /// Whether and how cells are run.
 #[derive(Debug, Clone)]
 pub enum KernelSettings {
     /// They are not.
     None,
-    /// By this Python, or by the first one that has a kernel.
-    Python(Option<PathBuf>),
+    /// They are.
+    Python {
+        /// By this Python, or by the first one that has a kernel.
+        program: Option<PathBuf>,
+        /// What they may do, if that is less than we may.
+        confinement: Option<Confinement>,
+    },
 }
 
 #[derive(Debug)]
@@ -46,23 +55,38 @@ impl Ipython {
         code: String,
         cwd: PathBuf,
         timeout: Option<Duration>,
-        output: Option<&OutputSink>,
+        watch: Watch<'_>,
     ) -> Result<CellObservation, ActionError> {
-        let mut slot = self.kernel.lock().await;
-        let kernel = self.ready(&mut slot, &cwd).await?;
+        let begin = async {
+            let mut slot = self.kernel.lock().await;
+            let kernel = self.ready(&mut slot, &cwd).await?;
+            Ok::<_, ActionError>((slot, kernel))
+        };
+        let (mut slot, kernel) = tokio::select! {
+            begun = begin => begun?,
+            () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
+        };
         let limit = timeout.unwrap_or(USUAL_LIMIT);
-        let (subscriber, mut outputs) = tokio::sync::mpsc::unbounded_channel();
+        let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
         let options = ExecuteOptions {
             cwd: Some(cwd.clone()),
             timeout: Some(limit),
-            subscriber: output.is_some().then_some(subscriber),
+            subscriber: watch.output.is_some().then_some(subscriber),
         };
-        let pass_on = async {
-            while let (Some(piece), Some(sink)) = (outputs.recv().await, output) {
-                let _ = sink.send(CellOutput::text(&piece)).await;
+        let running = async {
+            let pass_on = pass_on(outputs, watch.output);
+            tokio::join!(kernel.execute(code, options), pass_on).0
+        };
+        tokio::pin!(running);
+        let result = tokio::select! {
+            result = &mut running => result,
+            () = watch.call_off.called_off() => {
+                kernel.interrupt().await?;
+                // So that the next cell finds the kernel free.
+                let _ = tokio::time::timeout(HEED, running).await;
+                return Err(ActionError::Cancelled);
             }
         };
-        let (result, ()) = tokio::join!(kernel.execute(code, options), pass_on);
         let result = match result {
             Ok(result) => result,
             Err(error) => {
@@ -83,6 +107,11 @@ impl Ipython {
         })
     }
 
+    /// Whether there is a kernel, or one on its way.
+    pub(super) fn is_started(&self) -> bool {
+        self.kernel.try_lock().map_or(true, |slot| slot.is_some())
+    }
+
     pub(super) async fn shut_down(&self) {
         // A cell that is running must not hold the end up.
         if let Ok(mut slot) = self.kernel.try_lock()
@@ -96,12 +125,22 @@ impl Ipython {
         if let Some(kernel) = slot {
             return Ok(kernel.clone());
         }
-        let KernelSettings::Python(python) = &self.settings else {
+        let KernelSettings::Python { program, confinement } = &self.settings else {
             return Err(ActionError::Unavailable("this server runs no cells".into()));
         };
-        let python = find_python(python.as_deref()).await?;
-        let spec = KernelSpec { python: Some(python), ..KernelSpec::in_directory(cwd) };
+        let python = find_python(program.as_deref(), confinement.as_ref()).await?;
+        let spec = KernelSpec {
+            python: Some(python),
+            confinement: confinement.clone(),
+            ..KernelSpec::in_directory(cwd)
+        };
         Ok(slot.insert(Kernel::start(spec).await?).clone())
+    }
+}
+
+async fn pass_on(mut outputs: UnboundedReceiver<CellOutput>, sink: Option<&OutputSink>) {
+    while let (Some(piece), Some(sink)) = (outputs.recv().await, sink) {
+        let _ = sink.send(OutputPiece { text: piece.text(), place: None }).await;
     }
 }
 
@@ -109,7 +148,7 @@ impl From<Error> for ActionError {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::Missing { .. } => Self::Unavailable(text),
+            Error::Missing { .. } | Error::Confinement(_) => Self::Unavailable(text),
             Error::Busy { .. } => Self::Refused(text),
             Error::Directory { .. } => Self::Invalid(text),
             Error::Ended { .. } => Self::Gone(text),

@@ -1,6 +1,20 @@
 //! What an agent learns from an action.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ops::Range, path::PathBuf, time::Duration};
+
+use tokio::sync::mpsc;
+
+/// Takes what a command or a cell prints as it comes.
+pub type OutputSink = mpsc::Sender<OutputPiece>;
+
+/// A piece of what a command or a cell prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputPiece {
+    /// Whole characters and whole escape sequences.
+    pub text: String,
+    /// Where it lies in the log of the shell; cells have none.
+    pub place: Option<Range<u64>>,
+}
 
 /// What came of an action.
 #[derive(Debug, Clone, PartialEq)]

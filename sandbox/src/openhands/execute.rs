@@ -1,6 +1,6 @@
 //! Actions over HTTP.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, path::Path, sync::Arc};
 
 use axum::{
     Json,
@@ -13,12 +13,17 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{
-    answer::Answer,
-    event::{self, Asked, Event},
+    event::{self, Asked},
     failure::Failure,
     server::Server,
 };
-use crate::action::{ErrorKind, OutputSink};
+use crate::{
+    action::{
+        Action, ActionError, CallOff, ErrorKind, OutputPiece, OutputSink, Read, ReadAs, Request,
+        Watch,
+    },
+    event::{Answer, Event},
+};
 
 /// Pieces of output that may wait for a slow reader. When they are that many, the output waits in the
 /// log.
@@ -30,8 +35,8 @@ pub(super) async fn execute_action(
     State(server): State<Arc<Server>>,
     body: Bytes,
 ) -> Result<Json<Answer>, Failure> {
-    let event = take(&server, &body)?;
-    Ok(Json(carry_out(&server, event, None).await))
+    let asked = take(&server, &body)?;
+    Ok(Json(carry_out(&server, asked, None).await))
 }
 
 /// The same as a stream of events: `start`, `output` as it comes, and `complete` with the observation.
@@ -39,11 +44,11 @@ pub(super) async fn execute_action_stream(
     State(server): State<Arc<Server>>,
     body: Bytes,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Failure> {
-    let event = take(&server, &body)?;
+    let asked = take(&server, &body)?;
     let (events, received) = mpsc::channel(PIECES);
     tokio::spawn(async move {
         tokio::select! {
-            () = stream_events(&server, event, &events) => {}
+            () = stream_events(&server, asked, &events) => {}
             // The reader has gone. A command goes on, as it does without a stream.
             () = events.closed() => {}
         }
@@ -54,18 +59,18 @@ pub(super) async fn execute_action_stream(
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
-async fn stream_events(server: &Server, event: Event, events: &mpsc::Sender<sse::Event>) {
+async fn stream_events(server: &Server, asked: Asked, events: &mpsc::Sender<sse::Event>) {
     let started = sse::Event::default().event("start").data(r#"{"status":"started"}"#);
     let _ = events.send(started).await;
-    let (output, mut pieces) = mpsc::channel::<String>(PIECES);
+    let (output, mut pieces) = mpsc::channel::<OutputPiece>(PIECES);
     let pass_on = async {
         while let Some(piece) = pieces.recv().await {
-            let data = json!({ "content": piece }).to_string();
+            let data = json!({ "content": piece.text }).to_string();
             let _ = events.send(sse::Event::default().event("output").data(data)).await;
         }
     };
     let carried_out = async {
-        let answer = carry_out(server, event, Some(&output)).await;
+        let answer = carry_out(server, asked, Some(&output)).await;
         drop(output);
         answer
     };
@@ -75,22 +80,45 @@ async fn stream_events(server: &Server, event: Event, events: &mpsc::Sender<sse:
     }
 }
 
-fn take(server: &Server, body: &Bytes) -> Result<Event, Failure> {
+fn take(server: &Server, body: &Bytes) -> Result<Asked, Failure> {
     server.note_action();
-    let event = event::parse(body)?;
-    if matches!(event.asked, Asked::Cell { .. }) && !server.plugins.jupyter {
+    let asked = event::parse(body)?;
+    if matches!(asked.event.action, Ok(Action::RunIpython { .. })) && !server.plugins.jupyter {
         let detail = "JupyterRequirement not found: start the server with --plugins jupyter";
         return Err(Failure::of(ErrorKind::Unavailable, detail));
     }
-    Ok(event)
+    Ok(asked)
 }
 
-async fn carry_out(server: &Server, event: Event, output: Option<&OutputSink>) -> Answer {
-    let Event { request, asked } = event;
+async fn carry_out(server: &Server, asked: Asked, output: Option<&OutputSink>) -> Answer {
+    let Asked { event: Event { action, question }, timeout } = asked;
     let executor = server.executor().await;
-    let result = match request {
-        Ok(request) => executor.execute(request, output).await,
+    // Nobody can call an action off over HTTP.
+    let watch = Watch { output, call_off: &CallOff::default() };
+    let result = match action {
+        Ok(action) => match relative_path(&action, executor.initial_directory()) {
+            Some(error) => Err(error),
+            None => executor.execute(Request { action, timeout }, watch).await,
+        },
         Err(error) => Err(error),
     };
-    Answer::new(&asked, result, executor, server.traces)
+    question.answer(result, &executor.current_directory(), server.error_form)
+}
+
+/// The editor of OpenHands wants absolute paths.
+fn relative_path(action: &Action, directory: &Path) -> Option<ActionError> {
+    let path = match action {
+        Action::Read(Read { path, form: ReadAs::View { .. } }) => path,
+        Action::Edit(edit) => &edit.path,
+        _ => return None,
+    };
+    if path.is_absolute() {
+        return None;
+    }
+    let mut hint = "It must be absolute and start with `/`.".to_owned();
+    let likely = directory.join(path);
+    if likely.exists() {
+        hint.push_str(&format!(" Did you mean {}?", likely.display()));
+    }
+    Some(ActionError::Argument { name: "path", value: path.display().to_string(), hint })
 }

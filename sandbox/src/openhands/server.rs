@@ -10,10 +10,15 @@ use axum::serve::ListenerExt as _;
 use tokio::{net::TcpListener, sync::SetOnce};
 
 use super::{
-    Access, Traces, router,
+    Access, router,
+    shells::OwnShells,
     vscode::{Editor, EditorSettings},
 };
-use crate::action::{ActionError, Executor, Settings};
+use crate::{
+    action::{ActionError, Executor, Settings},
+    event::ErrorForm,
+    shell,
+};
 
 /// How long requests that are under way may take to end after the signal.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -21,12 +26,14 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// What a server is told at its start.
 #[derive(Debug)]
 pub struct Config {
+    /// Of the shells.
+    pub shells: shell::Config,
     /// Where and how actions are carried out.
     pub actions: Settings,
     /// Who may ask for them.
     pub access: Access,
     /// Whether errors tell where they come from.
-    pub traces: Traces,
+    pub traces: bool,
     /// What is served besides.
     pub plugins: Plugins,
 }
@@ -44,10 +51,10 @@ pub struct Plugins {
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) access: Access,
-    pub(super) traces: Traces,
+    pub(super) error_form: ErrorForm,
     pub(super) plugins: Plugins,
     pub(super) editor: Option<Editor>,
-    executor: SetOnce<Arc<Executor>>,
+    executor: SetOnce<Arc<Executor<OwnShells>>>,
     started: Instant,
     last_action: Mutex<Instant>,
 }
@@ -59,13 +66,13 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ActionError> {
-    let Config { actions, access, traces, plugins } = config;
+    let Config { shells, actions, access, traces, plugins } = config;
     // An editor that does not start is no reason not to serve the rest; its token is then null.
     let editor = plugins.editor.as_ref().and_then(|settings| Editor::start(settings).ok());
     let now = Instant::now();
     let server = Arc::new(Server {
         access,
-        traces,
+        error_form: ErrorForm { typed: false, traces },
         plugins,
         editor,
         executor: SetOnce::new(),
@@ -80,28 +87,33 @@ pub async fn serve(
     let mut accepting = tokio::spawn(accepting.into_future());
 
     let started = async {
-        let executor = Arc::new(Executor::start(actions).await?);
+        let shells = Arc::new(OwnShells::open(shells).await?);
+        let left = shells.get(&actions.main).await;
+        let executor = Executor::new(actions, Arc::clone(&shells), left, Arc::default());
+        executor.start_shell().await?;
+        let executor = Arc::new(executor);
         let _ = server.executor.set(Arc::clone(&executor));
         let warming = Arc::clone(&executor);
-        tokio::spawn(async move { warming.warm_up().await });
-        Ok::<_, ActionError>(executor)
+        tokio::spawn(async move { warming.start_kernel().await });
+        Ok::<_, ActionError>((executor, shells))
     };
     tokio::pin!(started, shutdown);
-    let executor = tokio::select! {
-        executor = &mut started => {
-            let executor = executor?;
+    let (executor, shells) = tokio::select! {
+        started = &mut started => {
+            let started = started?;
             shutdown.await;
-            executor
+            started
         }
         // A shell that is on its way has to arrive before it can be ended.
         () = &mut shutdown => match tokio::time::timeout(DRAIN, started).await {
-            Ok(executor) => executor?,
+            Ok(started) => started?,
             Err(_) => return Ok(()),
         },
     };
     drop(stop);
     // What waits for a command learns from its end that there is nothing to wait for.
-    executor.shut_down().await;
+    executor.end_kernel().await;
+    shells.shut_down().await;
     if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {
         accepting.abort();
     }
@@ -110,7 +122,7 @@ pub async fn serve(
 
 impl Server {
     /// What carries actions out, as soon as it is ready.
-    pub(super) async fn executor(&self) -> &Arc<Executor> {
+    pub(super) async fn executor(&self) -> &Arc<Executor<OwnShells>> {
         self.executor.wait().await
     }
 

@@ -10,7 +10,7 @@ use std::{
 use super::ledger::{SessionId, Size};
 use crate::{
     Error, Result,
-    isolation::{Level, Policy},
+    isolation::{Confinement, Level, Policy},
 };
 
 /// Settings of all shells under one state directory.
@@ -63,6 +63,12 @@ impl Config {
     pub fn of_this_program(root: impl Into<PathBuf>) -> Result<Self> {
         let program = std::env::current_exe().map_err(Error::io("finding this program"))?;
         Ok(Self::new(root, program))
+    }
+
+    /// How other programs are confined as the sessions are; none if these are free.
+    pub fn confinement(&self) -> Option<Confinement> {
+        let (launcher, policy) = (self.program.clone(), self.policy.clone());
+        (!policy.is_empty()).then_some(Confinement { launcher, policy })
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

@@ -1,4 +1,4 @@
-//! What tmux and the keeper start: the owner's own program, under another command.
+//! What tmux, the keeper and kernels start: the owner's own program, under another command.
 //!
 //! So there is no second program to be found, and each program that owns shells takes these commands
 //! among its own.
@@ -8,7 +8,7 @@ use std::{ffi::OsString, fs, io, path::PathBuf};
 use clap::Subcommand;
 
 use super::{Config, Shells, enter, keep, record};
-use crate::{Error, Result};
+use crate::{Error, Result, isolation::confine};
 
 /// The commands. They are not for people.
 #[derive(Debug, Subcommand)]
@@ -30,6 +30,13 @@ pub enum Helper {
         /// The shell and its arguments
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<OsString>,
+    },
+    /// Take on a policy and become a command; started for kernels
+    #[command(hide = true)]
+    Confine {
+        /// The policy, `--`, and the command with its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// Watch over sessions without an owner; started by tmux
     #[command(hide = true)]
@@ -54,6 +61,9 @@ impl Helper {
             }
             Self::Enter { directory, command } => {
                 match enter(&directory, command).map_err(Error::io("confining the shell"))? {}
+            }
+            Self::Confine { arguments } => {
+                match confine(arguments).map_err(Error::io("confining"))? {}
             }
             Self::Keep { root } => keep(&root).map_err(Error::io("keeping")),
             Self::Sweep { root } => {

@@ -9,7 +9,7 @@ pub mod commands;
 pub mod files;
 pub mod shells;
 
-use super::MethodType;
+use super::{MethodType, methods};
 
 /// Every method, by name.
 pub const ALL: [&str; 24] = [
@@ -38,22 +38,6 @@ pub const ALL: [&str; 24] = [
     files::Move::NAME,
     files::Copy::NAME,
 ];
-
-/// Declares methods: a type each, with its name, parameters and result.
-macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident = $name:literal: $params:ty => $result:ty;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $method;
-
-        impl MethodType for $method {
-            const NAME: &'static str = $name;
-            type Params = $params;
-            type Result = $result;
-        }
-    )*};
-}
-use methods;
 
 const fn yes() -> bool {
     true

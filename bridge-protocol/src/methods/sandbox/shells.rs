@@ -36,6 +36,15 @@ pub struct ShellName(pub String);
 impl ShellName {
     /// The shell that needs no name.
     pub const MAIN: &'static str = "main";
+
+    /// The shell of an agent that does not choose one.
+    pub fn agent() -> Self {
+        Self("agent".to_owned())
+    }
+
+    pub(crate) fn is_agent(&self) -> bool {
+        *self == Self::agent()
+    }
 }
 
 impl Default for ShellName {

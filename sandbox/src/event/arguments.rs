@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    event::{Asked, Parsed},
-    failure::Failure,
-};
+use super::{Asked, Malformed, Parsed};
 use crate::action::{Action, ActionError, Edit, EditCommand, Read, ReadAs, Run, RunIn};
 
 #[derive(Deserialize)]
@@ -128,9 +125,10 @@ pub(super) struct EditArguments {
 }
 
 impl EditArguments {
-    pub(super) fn into_action(self) -> Result<Parsed, Failure> {
+    pub(super) fn into_action(self) -> Result<Parsed, Malformed> {
         if self.impl_source == Source::LlmBasedEdit {
-            return Err(Failure::invalid("edits by a language model are made by the client"));
+            let reason = "edits by a language model are made by the client";
+            return Err(Malformed::Arguments(reason.into()));
         }
         let Self { path, command, file_text, old_str, new_str, insert_line, .. } = self;
         let asked = Asked::Edit { path: path.clone(), old: old_str.clone(), new: new_str.clone() };

@@ -1,18 +1,23 @@
 //! Observations as clients expect them: the same keys, in the same order.
 
+use std::path::Path;
+
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Serialize;
 
-use super::{event::Asked, texts};
+use super::{Asked, Question, texts};
 use crate::action::{
-    ActionError, CellObservation, EditObservation, Executor, Observation, Outcome, Page,
-    ReadContent, RunObservation, Screenshot,
+    ActionError, CellObservation, EditObservation, Observation, Outcome, Page, ReadContent,
+    RunObservation, Screenshot,
 };
 
 /// One observation. Clients build their own objects from exactly these keys.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub struct Answer {
     message: String,
+    /// The name of the action, if its sender gave it one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
     observation: &'static str,
     content: String,
     extras: Extras,
@@ -92,26 +97,42 @@ struct Metadata {
     suffix: String,
 }
 
-/// Whether errors tell where they come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traces {
-    /// They do. Only for looking into the server: clients cannot read such answers.
-    Shown,
-    /// They do not.
-    Hidden,
+/// How errors are told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ErrorForm {
+    /// Every error is an observation of the kind `error`, with its class. Otherwise the errors of an
+    /// editor are observations of an edit or a view, as the clients of OpenHands know them.
+    pub typed: bool,
+    /// Errors tell where they come from. Only for looking into the server: clients of OpenHands cannot
+    /// read such answers.
+    pub traces: bool,
+}
+
+impl Question {
+    /// What came of it, in JSON. `cwd` is the directory in which relative paths begin.
+    pub fn answer(
+        &self,
+        result: Result<Observation, ActionError>,
+        cwd: &Path,
+        form: ErrorForm,
+    ) -> Answer {
+        match result {
+            Ok(observation) => Answer::of(&self.0, observation),
+            Err(error) => Answer::failed(&self.0, &error, cwd, form),
+        }
+    }
 }
 
 impl Answer {
-    pub(super) fn new(
-        asked: &Asked,
-        result: Result<Observation, ActionError>,
-        executor: &Executor,
-        traces: Traces,
-    ) -> Self {
-        match result {
-            Ok(observation) => Self::of(asked, observation),
-            Err(error) => Self::failed(asked, &error, executor, traces),
-        }
+    /// What is told of an error when nothing is known of the action.
+    pub fn error(error: &ActionError, form: ErrorForm) -> Self {
+        Self::of_error(texts::error(error), error, form)
+    }
+
+    /// The same as the answer to the action of this name.
+    #[must_use]
+    pub fn caused_by(self, cause: Option<String>) -> Self {
+        Self { cause, ..self }
     }
 
     fn of(asked: &Asked, observation: Observation) -> Self {
@@ -127,13 +148,8 @@ impl Answer {
             },
             Observation::Written { path } => {
                 let path = path.display().to_string();
-                Self {
-                    message: format!("Wrote the file {path}."),
-                    observation: "write",
-                    content: String::new(),
-                    extras: Extras::Written { path },
-                    success: None,
-                }
+                let message = format!("Wrote the file {path}.");
+                Self::new("write", message, String::new(), Extras::Written { path })
             }
             Observation::Edited(edited) => Self::edited(asked, &edited),
             Observation::Browsed(page) => Self::page(page),
@@ -144,40 +160,45 @@ impl Answer {
 
     /// What went wrong is told in the way of the action: some are `error`s, some are results that
     /// begin with a certain word.
-    fn failed(asked: &Asked, error: &ActionError, executor: &Executor, traces: Traces) -> Self {
+    fn failed(asked: &Asked, error: &ActionError, cwd: &Path, form: ErrorForm) -> Self {
         use crate::files::Error;
         let is_binary = matches!(error, ActionError::File(Error::Binary { .. }));
         let text = match asked {
             Asked::View { .. } if is_binary => texts::BINARY_FILE.into(),
-            Asked::View { path } => {
-                let content = format!("ERROR:\n{}", texts::editor_error(error, path, ""));
-                return Self::read(path.clone(), "oh_aci", content);
-            }
+            Asked::View { path } => match texts::editor_error(error, path, "") {
+                text if form.typed => text,
+                text => return Self::read(path.clone(), "oh_aci", format!("ERROR:\n{text}")),
+            },
             Asked::Edit { path, old, .. } => {
-                let old = old.as_deref().unwrap_or_default();
-                let content = format!("ERROR:\n{}", texts::editor_error(error, path, old));
-                return Self::edit(asked, content, String::new());
+                match texts::editor_error(error, path, old.as_deref().unwrap_or_default()) {
+                    text if form.typed => text,
+                    text => return Self::edit(asked, format!("ERROR:\n{text}"), String::new()),
+                }
             }
             Asked::Read { path } | Asked::Write { path } => {
-                let cwd = executor.current_directory();
-                texts::file_error(error, &cwd.join(path).display().to_string(), &cwd)
+                texts::file_error(error, &cwd.join(path).display().to_string(), cwd)
             }
-            Asked::Browse { interactively: true } => texts::NO_BROWSER.into(),
-            Asked::Browse { .. } if matches!(error, ActionError::Unavailable(_)) => {
+            Asked::Browse { interactively }
+                if !form.typed
+                    && (*interactively || matches!(error, ActionError::Unavailable(_))) =>
+            {
                 texts::NO_BROWSER.into()
             }
             Asked::Browse { .. } | Asked::Run | Asked::Cell { .. } | Asked::Other => {
                 texts::error(error)
             }
         };
-        let trace = (traces == Traces::Shown).then(|| format!("{error:?}"));
-        Self {
-            message: text.clone(),
-            observation: "error",
-            content: text,
-            extras: Extras::Error { error_id: error.kind().name(), trace },
-            success: None,
-        }
+        Self::of_error(text, error, form)
+    }
+
+    fn of_error(text: String, error: &ActionError, form: ErrorForm) -> Self {
+        let trace = form.traces.then(|| format!("{error:?}"));
+        let extras = Extras::Error { error_id: error.kind().name(), trace };
+        Self::new("error", text.clone(), text, extras)
+    }
+
+    fn new(observation: &'static str, message: String, content: String, extras: Extras) -> Self {
+        Self { message, cause: None, observation, content, extras, success: None }
     }
 
     fn run(run: RunObservation) -> Self {
@@ -203,13 +224,10 @@ impl Answer {
             prefix,
             suffix,
         };
-        Self {
-            message: format!("Command `{command}` executed with exit code {exit_code}."),
-            observation: "run",
-            content: texts::output(run),
-            extras: Extras::Run { command, metadata, hidden },
-            success: Some(exit_code == 0),
-        }
+        let message = format!("Command `{command}` executed with exit code {exit_code}.");
+        let extras = Extras::Run { command, metadata, hidden };
+        let success = Some(exit_code == 0);
+        Self { success, ..Self::new("run", message, texts::output(run), extras) }
     }
 
     fn cell(asked: &Asked, cell: CellObservation) -> Self {
@@ -219,23 +237,14 @@ impl Answer {
         };
         let urls = cell.pictures.iter().map(|picture| format!("data:image/png;base64,{picture}"));
         let urls = urls.collect::<Vec<_>>();
-        Self {
-            message: "The cell was run.".into(),
-            observation: "run_ipython",
-            content: texts::cell(&cell, include_extra),
-            extras: Extras::Cell { code, image_urls: (!urls.is_empty()).then_some(urls) },
-            success: Some(true),
-        }
+        let extras = Extras::Cell { code, image_urls: (!urls.is_empty()).then_some(urls) };
+        let (message, content) = ("The cell was run.".into(), texts::cell(&cell, include_extra));
+        Self { success: Some(true), ..Self::new("run_ipython", message, content, extras) }
     }
 
     fn read(path: String, impl_source: &'static str, content: String) -> Self {
-        Self {
-            message: format!("Read the file {path}."),
-            observation: "read",
-            content,
-            extras: Extras::Read { path, impl_source },
-            success: None,
-        }
+        let message = format!("Read the file {path}.");
+        Self::new("read", message, content, Extras::Read { path, impl_source })
     }
 
     fn edited(asked: &Asked, edited: &EditObservation) -> Self {
@@ -250,21 +259,17 @@ impl Answer {
             Asked::Edit { path, old, new } => (path.clone(), old.clone(), new.clone()),
             _ => (String::new(), None, None),
         };
-        Self {
-            message: format!("Edited the file {path}."),
-            observation: "edit",
-            content,
-            extras: Extras::Edit {
-                path,
-                prev_exist: false,
-                old_content,
-                new_content,
-                impl_source: "oh_aci",
-                diff,
-                diff_cache: None,
-            },
-            success: None,
-        }
+        let message = format!("Edited the file {path}.");
+        let extras = Extras::Edit {
+            path,
+            prev_exist: false,
+            old_content,
+            new_content,
+            impl_source: "oh_aci",
+            diff,
+            diff_cache: None,
+        };
+        Self::new("edit", message, content, extras)
     }
 
     fn page(page: Page) -> Self {
@@ -276,50 +281,35 @@ impl Answer {
             }
             None => (String::new(), None),
         };
-        Self {
-            message: format!("Visited {}", page.url),
-            observation: "browse",
-            content,
-            extras: Extras::Page {
-                trigger_by_action: "browse",
-                screenshot,
-                screenshot_path,
-                set_of_marks: "",
-                error: page.error.is_some(),
-                goal_image_urls: [],
-                open_pages_urls: vec![page.url.clone()],
-                active_page_index: 0,
-                dom_object: Empty {},
-                axtree_object: Empty {},
-                extra_element_properties: Empty {},
-                last_browser_action: format!("goto({:?})", page.url),
-                last_browser_action_error: page.error.unwrap_or_default(),
-                focused_element_bid: "",
-                filter_visible_only: false,
-                url: page.url,
-            },
-            success: None,
-        }
+        let message = format!("Visited {}", page.url);
+        let extras = Extras::Page {
+            trigger_by_action: "browse",
+            screenshot,
+            screenshot_path,
+            set_of_marks: "",
+            error: page.error.is_some(),
+            goal_image_urls: [],
+            open_pages_urls: vec![page.url.clone()],
+            active_page_index: 0,
+            dom_object: Empty {},
+            axtree_object: Empty {},
+            extra_element_properties: Empty {},
+            last_browser_action: format!("goto({:?})", page.url),
+            last_browser_action_error: page.error.unwrap_or_default(),
+            focused_element_bid: "",
+            filter_visible_only: false,
+            url: page.url,
+        };
+        Self::new("browse", message, content, extras)
     }
 
     fn success(text: String) -> Self {
-        Self {
-            message: text.clone(),
-            observation: "success",
-            content: text,
-            extras: Extras::None {},
-            success: None,
-        }
+        Self::new("success", text.clone(), text, Extras::None {})
     }
 
     fn binary() -> Self {
-        Self {
-            message: texts::BINARY_FILE.into(),
-            observation: "error",
-            content: texts::BINARY_FILE.into(),
-            extras: Extras::Error { error_id: "invalid", trace: None },
-            success: None,
-        }
+        let extras = Extras::Error { error_id: "invalid", trace: None };
+        Self::new("error", texts::BINARY_FILE.into(), texts::BINARY_FILE.into(), extras)
     }
 }
 

@@ -1,0 +1,113 @@
+//! `action/*`: what an agent does, one action at a time, in the words that OpenHands uses. A daemon that
+//! was started with `--sandbox DIR` serves them itself.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::sandbox::shells::ShellName;
+use super::{Empty, MethodType, methods};
+
+/// Every method, by name.
+pub const ALL: [&str; 2] = [Execute::NAME, Cancel::NAME];
+
+methods! {
+    /// `action/execute`: carries an action out. What an agent should read is a result, errors included;
+    /// an error is answered only when there is nothing to observe.
+    Execute = "action/execute": ExecuteParams => Observation;
+    /// `action/cancel`: interrupts an action that is under way, whoever asked for it.
+    Cancel = "action/cancel": CancelParams => Empty;
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecuteParams {
+    /// The kind: `run`, `run_ipython`, `read`, `write`, `edit`, `browse`, `mkdir`, `rmdir`, `rm` or
+    /// `close`.
+    #[serde(default)]
+    pub action: String,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub args: Map<String, Value>,
+    /// A name for it that no other action under way has. The observation tells it as its `cause`, and
+    /// `action/cancel` finds the action by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_id: Option<String>,
+    /// The agent's shell; agents that must not wait for one another have one each.
+    #[serde(default = "ShellName::agent", skip_serializing_if = "ShellName::is_agent")]
+    pub shell: ShellName,
+    /// Send what commands and cells print as it comes, as `$/progress` with [`OutputPiece`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stream: bool,
+    /// Milliseconds until the answer. A command goes on when they are over; the observation says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+}
+
+/// Which action to interrupt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelParams {
+    /// The name that its caller gave it.
+    #[serde(default)]
+    pub action_id: String,
+}
+
+/// What came of an action, as OpenHands prints it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// A line for people.
+    pub message: String,
+    /// The `actionId` of the action, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The kind: that of the action, `success`, or `error`.
+    pub observation: String,
+    /// What the agent reads.
+    pub content: String,
+    /// What else is known, by kind. Errors have `error_id`: `unavailable`, `refused`,
+    /// `outside_workspace`, `not_found`, `permission`, `invalid` or `internal`.
+    #[serde(default)]
+    pub extras: Map<String, Value>,
+    /// Whether a command or cell succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success: Option<bool>,
+}
+
+/// A piece of what a command or a cell prints, in order. A piece may be dropped on the way to a caller
+/// that is slow. What a command prints has a place in the log of its shell, which shows the gap;
+/// `sandbox/readOutput` fills it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputPiece {
+    /// The text, with the escape sequences of a terminal.
+    pub text: String,
+    /// Where it begins in the log. Cells have none, and neither have shells made for one command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<u64>,
+    /// Where it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn what_is_usual_need_not_be_said() {
+        let close: ExecuteParams = from_value(json!({"action": "close"})).unwrap();
+        assert_eq!(close.shell.0, "agent");
+        assert_eq!(to_value(&close).unwrap(), json!({"action": "close"}));
+        let other: ExecuteParams = from_value(json!({"action": "close", "shell": "x"})).unwrap();
+        assert_eq!(to_value(&other).unwrap(), json!({"action": "close", "shell": "x"}));
+    }
+
+    #[test]
+    fn no_host_but_the_sandbox_may_have_these_names() {
+        for name in ALL {
+            assert!(crate::method::is_sandbox(name), "{name}");
+        }
+    }
+}

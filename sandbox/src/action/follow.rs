@@ -1,0 +1,82 @@
+//! The output of a command, for those who want it as it comes.
+
+use super::{ActionError, OutputPiece, OutputSink, screen};
+use crate::{
+    Error,
+    shell::{Job, Progress, Wait},
+};
+
+/// Waits and passes the output on as it comes. A receiver that has gone does not matter.
+pub(super) async fn follow(
+    job: &Job,
+    from: Option<u64>,
+    wait: Wait,
+    sink: &OutputSink,
+) -> Result<Progress, ActionError> {
+    match pass_on(job, from, wait, sink).await {
+        // When the shell was closed, its log went with it; what counts is the result.
+        Err(error) => job.result().map(Progress::Finished).ok_or_else(|| error.into()),
+        progress => Ok(progress?),
+    }
+}
+
+async fn pass_on(
+    job: &Job,
+    from: Option<u64>,
+    wait: Wait,
+    sink: &OutputSink,
+) -> Result<Progress, Error> {
+    job.started().await?;
+    let offset = match from {
+        Some(offset) => offset,
+        None => job.output()?.start,
+    };
+    let mut output = job.follow_from(offset)?;
+    let waiting = job.wait(wait);
+    tokio::pin!(waiting);
+    let mut buffer = vec![0; 16 << 10];
+    let mut pieces = Pieces { sink, offset, held: Vec::new() };
+    let progress = loop {
+        tokio::select! {
+            biased;
+            read = output.next(&mut buffer) => match read? {
+                0 => break waiting.await?,
+                read => pieces.pass_on(&buffer[..read]).await,
+            },
+            progress = &mut waiting => break progress?,
+        }
+    };
+    if let Progress::Finished(_) = &progress {
+        loop {
+            match output.next(&mut buffer).await? {
+                0 => break,
+                read => pieces.pass_on(&buffer[..read]).await,
+            }
+        }
+    }
+    Ok(progress)
+}
+
+/// Output on its way to somebody, in whole characters.
+struct Pieces<'a> {
+    sink: &'a OutputSink,
+    /// Where in the log the bytes begin that are held.
+    offset: u64,
+    /// The beginning of a character or of an escape sequence.
+    held: Vec<u8>,
+}
+
+impl Pieces<'_> {
+    async fn pass_on(&mut self, bytes: &[u8]) {
+        self.held.extend_from_slice(bytes);
+        let rest = self.held.split_off(screen::whole_length(&self.held));
+        let whole = std::mem::replace(&mut self.held, rest);
+        if !whole.is_empty() {
+            let start = self.offset;
+            self.offset += whole.len() as u64;
+            let text = String::from_utf8_lossy(&whole).into_owned();
+            let place = Some(start..self.offset);
+            let _ = self.sink.send(OutputPiece { text, place }).await;
+        }
+    }
+}
