@@ -41,6 +41,22 @@ def client(daemon: Daemon) -> Iterator[Client]:
 
 
 @pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of a sandbox. Its shells find no start-up files of anybody."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "work").mkdir()
+    return (tmp_path / "work").resolve()
+
+
+@pytest.fixture
+def sandbox_daemon(workspace: Path, start_daemon: Callable[..., Daemon]) -> Daemon:
+    """A daemon with a sandbox."""
+    return start_daemon("--sandbox", str(workspace))
+
+
+@pytest.fixture
 def no_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bridge in the environment."""
     for name in VARIABLES:

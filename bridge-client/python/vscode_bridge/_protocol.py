@@ -147,6 +147,11 @@ def conversation_id(conversation: ConversationLike) -> Optional[str]:
     return conversation.id if isinstance(conversation, Conversation) else conversation
 
 
+def given(**members: Any) -> Params:
+    """Members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def milliseconds(timeout: float) -> float:
     """Seconds of the Python side as the wire's milliseconds."""
     valid = isinstance(timeout, (int, float)) and 0 <= timeout < float("inf")
@@ -166,9 +171,7 @@ def chat_params(
     conversation: ConversationLike,
 ) -> Params:
     """Parameters of ``vscode/chat``."""
-    params = _without_none(
-        message=message, model=model, conversationId=conversation_id(conversation)
-    )
+    params = given(message=message, model=model, conversationId=conversation_id(conversation))
     return _with_timeout(params, timeout)
 
 
@@ -249,10 +252,6 @@ class StreamedText:
             return whole
         seen = "".join(self._pieces)
         return whole[len(seen) :] if whole.startswith(seen) else ""
-
-
-def _without_none(**members: Any) -> Params:
-    return {name: value for name, value in members.items() if value is not None}
 
 
 def _with_timeout(params: Params, timeout: Optional[float]) -> Params:
