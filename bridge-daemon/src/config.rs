@@ -116,6 +116,10 @@ pub struct BridgeArgs {
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
 
+    /// More about the sandbox.
+    #[command(flatten)]
+    pub sandbox_options: SandboxArgs,
+
     /// Seconds that a call waits for a host when none is attached [default: 10; with --host editor
     /// until the call's own deadline]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -149,6 +153,18 @@ pub struct BridgeArgs {
     /// Append the log to this file instead of stderr
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
+}
+
+/// Flags of the sandbox.
+#[derive(Debug, Args)]
+pub struct SandboxArgs {
+    /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
+    #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
+    pub kernel_python: Option<PathBuf>,
+
+    /// Let error observations of actions tell where they come from
+    #[arg(long, requires = "sandbox")]
+    pub action_traces: bool,
 }
 
 impl BridgeArgs {

@@ -74,7 +74,10 @@ impl Daemon {
             publish(&directory, &session, &addr, socket.as_ref(), [&token, &host_token], facts)?;
         // Before our limit of descriptors is raised, which is not for the shells.
         let sandbox = match &args.sandbox {
-            Some(path) => Some(SandboxHost::open(path, directory.path(), &session).await?),
+            Some(path) => {
+                let options = &args.sandbox_options;
+                Some(SandboxHost::open(path, options, directory.path(), &session).await?)
+            }
             None => None,
         };
         let hub = Hub::new(session.clone(), Limits::default(), wait);

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bridge_protocol::methods::{CancelParams, MethodType};
 use bridge_protocol::{
@@ -38,7 +39,7 @@ pub trait Respond: Send + Sync + 'static {
 /// Serves what the broker sends to this connection, until it is closed.
 pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox: Arc<Outbox>) {
     let mut tasks = JoinSet::new();
-    let mut running: HashMap<RequestId, AbortHandle> = HashMap::new();
+    let mut running: HashMap<RequestId, Running> = HashMap::new();
     loop {
         let texts = tokio::select! {
             next = outbox.next(usize::MAX) => match next {
@@ -59,12 +60,16 @@ pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox:
             match Message::parse(&text) {
                 Ok(Message::Request(request)) => {
                     let Some(id) = RequestId::from_raw(request.id.raw()) else { continue };
-                    let work = work(Arc::clone(&host), taken, id, request);
-                    running.insert(id, tasks.spawn(work));
+                    let cancelled = Arc::default();
+                    let work = work(Arc::clone(&host), taken, id, Arc::clone(&cancelled), request);
+                    running.insert(id, Running { task: tasks.spawn(work), cancelled });
                 }
                 Ok(Message::Notification(note)) => {
-                    if let Some(task) = cancelled(&note).and_then(|id| running.remove(&id)) {
-                        task.abort();
+                    if let Some((id, by_caller)) = cancelled(&note)
+                        && let Some(running) = running.remove(&id)
+                    {
+                        running.cancelled.store(by_caller, Ordering::Relaxed);
+                        running.task.abort();
                     }
                 }
                 _ => {}
@@ -73,17 +78,25 @@ pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox:
     }
 }
 
+/// A request that is being worked on.
+struct Running {
+    task: AbortHandle,
+    /// See [`Caller::has_cancelled`].
+    cancelled: Arc<AtomicBool>,
+}
+
 /// The work on one request.
 fn work<H: Respond>(
     host: Arc<H>,
     taken: Taken,
     id: RequestId,
+    cancelled: Arc<AtomicBool>,
     request: Request<'_>,
 ) -> impl Future<Output = RequestId> + Send + use<H> {
     let method = request.method.into_owned();
     let params = request.params.map(ToOwned::to_owned);
     async move {
-        let caller = Caller { hub: Arc::clone(&taken.hub), peer: taken.peer, id };
+        let caller = Caller { hub: Arc::clone(&taken.hub), peer: taken.peer, id, cancelled };
         let answer = host.answer(&method, params.as_deref(), &caller).await;
         caller.answer(answer);
         drop(taken);
@@ -110,9 +123,16 @@ pub struct Caller {
     hub: Arc<Hub>,
     peer: PeerId,
     id: RequestId,
+    cancelled: Arc<AtomicBool>,
 }
 
 impl Caller {
+    /// Whether the caller has said that it no longer wants the answer. For work that is dropped: it has
+    /// not if it has gone, or if its time is over.
+    pub fn has_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Sends a piece of the answer.
     pub fn progress(&self, value: &impl Serialize) {
         let params = to_raw_value(&json!({"id": self.id, "value": value}));
@@ -134,9 +154,12 @@ impl Caller {
     }
 }
 
-fn cancelled(note: &Notification<'_>) -> Option<RequestId> {
+/// The request that a note cancels, and whether its caller wants that.
+fn cancelled(note: &Notification<'_>) -> Option<(RequestId, bool)> {
     let params: CancelParams<'_> = serde_json::from_str(note.params?.get()).ok()?;
-    (note.method == "$/cancelRequest").then(|| RequestId::from_raw(params.id.get()))?
+    let by_caller = params.reason.as_deref() == Some(ErrorKind::RequestCancelled.name());
+    let id = (note.method == "$/cancelRequest").then(|| RequestId::from_raw(params.id.get()))?;
+    id.map(|id| (id, by_caller))
 }
 
 /// The parameters of a method as its type.

@@ -83,12 +83,23 @@ impl Allowance {
         let whole = self.duration();
         match dialect {
             Dialect::JsonRpc => whole,
-            Dialect::Bridge => {
-                let early = (whole / 20).clamp(Duration::from_millis(100), Duration::from_secs(1));
-                whole.saturating_sub(early).max(whole / 2)
-            }
+            Dialect::Bridge => whole.saturating_sub(early(whole)).max(whole / 2),
         }
     }
+
+    /// Until when a host that can tell more than that the time is over should have answered, so that it
+    /// is heard before the daemon gives up, whatever the dialect. None if the caller has not chosen.
+    pub fn host_limit(self) -> Option<Duration> {
+        match self {
+            Self::Chosen(whole) => Some(whole.saturating_sub(2 * early(whole)).max(whole / 3)),
+            Self::Default(_) => None,
+        }
+    }
+}
+
+/// How much earlier than asked for an answer goes out that must not come late.
+fn early(whole: Duration) -> Duration {
+    (whole / 20).clamp(Duration::from_millis(100), Duration::from_secs(1))
 }
 
 #[cfg(test)]
@@ -155,5 +166,17 @@ mod tests {
         assert_eq!(after(600_000), 599_000);
         let whole = Allowance::Chosen(Duration::from_millis(1_000));
         assert_eq!(whole.answer_after(Dialect::JsonRpc).as_millis(), 1_000);
+    }
+
+    #[test]
+    fn hosts_that_keep_time_themselves_are_done_before_anybody_gives_up() {
+        for ms in [1, 150, 300, 1_000, 10_000, 600_000] {
+            let whole = Allowance::Chosen(Duration::from_millis(ms));
+            let limit = whole.host_limit().unwrap();
+            assert!(!limit.is_zero() && limit < whole.answer_after(Dialect::Bridge), "{ms}");
+        }
+        let minute = Allowance::Chosen(Duration::from_secs(60));
+        assert_eq!(minute.host_limit(), Some(Duration::from_secs(58)));
+        assert_eq!(Allowance::new(None, "action/execute").host_limit(), None);
     }
 }

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // Tests fail by panicking.
 
+/// `action/*`: what agents do, and what they learn from it.
+mod actions;
+/// Cells of agents, on a real kernel.
+mod cells;
 /// The original client, unmodified: every MUST of its contract.
 mod evolve;
 /// The gate as a stranger meets it: origin, host, token, half-open connections.

@@ -147,6 +147,7 @@ fn a_window_cannot_take_the_sandbox_over() {
     for params in [
         json!({"runtimeId": "w", "methods": ["vscode/chat", "sandbox/runCommand"]}),
         json!({"runtimeId": "w", "methods": ["sandbox/other"]}),
+        json!({"runtimeId": "w", "methods": ["action/execute"]}),
         json!({"runtimeId": "sandbox", "methods": ["vscode/chat"]}),
     ] {
         let error = window.refused("runtime/register", params);

@@ -23,10 +23,10 @@ pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
 pub use program::{Program, command, process_exists, wait_until};
-pub use sandbox::{SandboxDaemon, piece};
+pub use sandbox::{SandboxDaemon, kernel_python, piece};
 pub use socket::{Closed, Socket};
 
 use std::time::Duration;
 
 /// How long any wait may take before the test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(90);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -17,15 +18,22 @@ const SESSION: &str = "sandboxed";
 /// `bridge-daemon serve --sandbox`, ready. Its directories outlive it, so that it can be started again.
 pub struct SandboxDaemon {
     pub daemon: Daemon,
+    flags: Vec<String>,
     runtime: TempDir,
     workspace: TempDir,
 }
 
 impl SandboxDaemon {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With more flags, also when it is started again.
+    pub fn start_with(flags: &[&str]) -> Self {
         let (runtime, workspace) = (run_directory(), run_directory());
-        let daemon = launch(runtime.path(), workspace.path());
-        Self { daemon, runtime, workspace }
+        let flags: Vec<_> = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let daemon = launch(runtime.path(), workspace.path(), &flags);
+        Self { daemon, flags, runtime, workspace }
     }
 
     pub fn workspace(&self) -> PathBuf {
@@ -45,7 +53,7 @@ impl SandboxDaemon {
     /// SIGKILL, and a new daemon for the same session and directory.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        self.daemon = launch(self.runtime.path(), self.workspace.path());
+        self.daemon = launch(self.runtime.path(), self.workspace.path(), &self.flags);
     }
 
     /// SIGTERM, and everything that it entails.
@@ -82,10 +90,21 @@ impl Drop for SandboxDaemon {
 }
 
 /// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
-fn launch(runtime: &Path, workspace: &Path) -> Daemon {
+fn launch(runtime: &Path, workspace: &Path, flags: &[String]) -> Daemon {
     Daemon::start_by(|command| {
         command.env("XDG_RUNTIME_DIR", runtime).env("HOME", runtime);
-        command.args(["--session", SESSION, "--sandbox"]).arg(workspace);
+        command.args(["--session", SESSION, "--sandbox"]).arg(workspace).args(flags);
+    })
+}
+
+/// A Python that has a kernel, which `scripts/setup-kernel` makes.
+pub fn kernel_python() -> &'static str {
+    static PYTHON: OnceLock<String> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/setup-kernel");
+        let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
+        assert!(output.status.success(), "scripts/setup-kernel failed: {}", output.status);
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     })
 }
 
@@ -106,6 +125,26 @@ impl Socket {
             let message = self.receive();
             assert_eq!(message["params"]["id"], id, "instead of {text:?}: {message}");
             printed.extend(piece(&message));
+        }
+        id
+    }
+
+    /// Carries an action out and returns the observation.
+    #[track_caller]
+    pub fn act(&mut self, action: &str, args: Value) -> Value {
+        self.call("action/execute", json!({"action": action, "args": args}))
+    }
+
+    /// Begins an action whose output is streamed, and returns when it has printed a text.
+    #[track_caller]
+    pub fn act_until(&mut self, mut params: Value, text: &str) -> u64 {
+        params["stream"] = json!(true);
+        let id = self.ask("action/execute", params);
+        let mut printed = String::new();
+        while !printed.contains(text) {
+            let message = self.receive();
+            assert_eq!(message["params"]["id"], id, "instead of {text:?}: {message}");
+            printed += message["params"]["value"]["text"].as_str().unwrap();
         }
         id
     }

@@ -36,13 +36,23 @@ const CONTEXT: usize = 3;
 pub(super) struct FileService {
     workspace: Workspace,
     /// Remembers what files were before edits, for undo, as long as the daemon lives.
-    editor: Editor,
-    turns: Semaphore,
+    editor: Arc<Editor>,
+    turns: Arc<Semaphore>,
 }
 
 impl FileService {
     pub fn new(workspace: Workspace) -> Self {
-        Self { workspace, editor: Editor::default(), turns: Semaphore::new(AT_ONCE) }
+        Self { workspace, editor: Arc::default(), turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// What remembers edits.
+    pub fn editor(&self) -> Arc<Editor> {
+        Arc::clone(&self.editor)
+    }
+
+    /// Where operations wait for one another.
+    pub fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
     }
 
     /// Carries out one operation. What has begun is brought to its end, even if nobody waits for it.

@@ -1,16 +1,18 @@
-//! The host behind `--sandbox DIR`: shells that start in a workspace, and its files.
+//! The host behind `--sandbox DIR`: shells that start in a workspace, its files, and actions of agents on
+//! both.
 //!
 //! Files are confined to the workspace by the kernel. Shells are the user's own: they start there and
 //! may go anywhere that the user may.
 //!
 //! Nobody who stops waiting stops a command. A cancel, a deadline or the end of the caller's
 //! connection drops our work on the request, which is only the wait; the command goes on and can be
-//! awaited again.
+//! awaited again. Only the cancel of an action is more than that: see [`actions`].
 //!
 //! When the daemon ends, its shells end. When it is killed, they live on for a while, and a daemon that
 //! is started for the same session and directory finds them, their running commands and their logs:
 //! see [`state`].
 
+mod actions;
 mod commands;
 mod error;
 mod files;
@@ -21,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use bridge_protocol::methods::action::{self, Cancel, Execute};
 use bridge_protocol::methods::sandbox::commands::{ReadOutput, RunCommand, WaitForCommand};
 use bridge_protocol::methods::sandbox::files as file;
 use bridge_protocol::methods::sandbox::shells as shell;
@@ -29,11 +32,14 @@ use bridge_protocol::{Dialect, ErrorKind, SessionId};
 use serde_json::value::RawValue;
 use tracing::info;
 
+use ::sandbox::action::KernelSettings;
 use ::sandbox::files::Workspace;
 
 use crate::broker::{Role, SANDBOX};
+use crate::config::SandboxArgs;
 use crate::hub::Hub;
 use crate::in_process::{self, Answer, Caller, Respond, read, write};
+use actions::{ActionService, ActionSettings};
 use files::FileService;
 use shells::ShellService;
 
@@ -42,6 +48,7 @@ use shells::ShellService;
 pub struct SandboxHost {
     shells: Arc<ShellService>,
     files: Arc<FileService>,
+    actions: Arc<ActionService>,
     directory: String,
 }
 
@@ -50,6 +57,7 @@ impl SandboxHost {
     /// `runtime` is the private directory of the connection files.
     pub async fn open(
         directory: &Path,
+        options: &SandboxArgs,
         runtime: &Path,
         session: &SessionId,
     ) -> anyhow::Result<Self> {
@@ -62,9 +70,19 @@ impl SandboxHost {
         let shells = ShellService::open(root, directory.clone(), workspace.clone())
             .await
             .context("cannot start the shells of the sandbox")?;
+        let (shells, files) = (Arc::new(shells), Arc::new(FileService::new(workspace.clone())));
+        let actions = ActionSettings {
+            directory: directory.clone(),
+            workspace,
+            editor: files.editor(),
+            turns: files.turns(),
+            kernel: KernelSettings::Python(options.kernel_python.clone()),
+            traces: options.action_traces,
+        };
         Ok(Self {
-            shells: Arc::new(shells),
-            files: Arc::new(FileService::new(workspace)),
+            actions: Arc::new(ActionService::new(actions, Arc::clone(&shells))),
+            shells,
+            files,
             directory: directory.to_string_lossy().into_owned(),
         })
     }
@@ -76,7 +94,7 @@ impl SandboxHost {
             runtime_id: Some(SANDBOX.to_owned()),
             title: SANDBOX.to_owned(),
             workspace_folders: vec![self.directory.clone()],
-            methods: sandbox::ALL.map(str::to_owned).to_vec(),
+            methods: sandbox::ALL.into_iter().chain(action::ALL).map(str::to_owned).collect(),
             focused: false,
         };
         let registered =
@@ -88,6 +106,7 @@ impl SandboxHost {
 
     /// Ends the shells with all their programs, and removes what they left on disk.
     pub async fn shut_down(self) {
+        self.actions.shut_down().await;
         self.shells.shut_down().await;
         info!("the shells have ended");
     }
@@ -95,7 +114,7 @@ impl SandboxHost {
 
 impl Respond for SandboxHost {
     async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
-        let Self { shells, files, .. } = self;
+        let Self { shells, files, actions, .. } = self;
         match method {
             shell::CreateShell::NAME => write::<shell::CreateShell>(
                 &shells.create(read::<shell::CreateShell>(params)?).await?,
@@ -128,6 +147,10 @@ impl Respond for SandboxHost {
             shell::AttachCommand::NAME => write::<shell::AttachCommand>(
                 &shells.attach(read::<shell::AttachCommand>(params)?).await?,
             ),
+            Execute::NAME => {
+                actions::print(&actions.execute(read::<Execute>(params)?, caller).await?)
+            }
+            Cancel::NAME => write::<Cancel>(&actions.cancel(&read::<Cancel>(params)?)?),
             file::ReadFile::NAME => files.answer::<file::ReadFile>(params, FileService::read).await,
             file::WriteFile::NAME => {
                 files.answer::<file::WriteFile>(params, FileService::write).await

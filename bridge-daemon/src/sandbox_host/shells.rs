@@ -12,6 +12,7 @@ use bridge_protocol::methods::sandbox::shells::{
 };
 use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
+use sandbox::action::{ActionError, ShellSource};
 use sandbox::files::{Kind, Links, Workspace, stat};
 use sandbox::shell::{Access, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size};
 use tokio::sync::RwLock;
@@ -21,13 +22,14 @@ use super::error::{self, with_reason};
 use super::state;
 
 /// Shells that there may be at once. Each is a handful of processes.
-const SHELLS: usize = 64;
+pub(super) const SHELLS: usize = 64;
 
 /// All shells of the sandbox.
 pub(super) struct ShellService {
     root: PathBuf,
     directory: PathBuf,
     workspace: Workspace,
+    bash: PathBuf,
     /// None once we are shutting down. Held for reading while a shell is looked up or started.
     shells: RwLock<Option<Shells>>,
     /// Shells that are being started. They go on when whoever asked leaves: half a shell would be in
@@ -43,7 +45,9 @@ impl ShellService {
         directory: PathBuf,
         workspace: Workspace,
     ) -> anyhow::Result<Self> {
-        let opened = Shells::open(state::config(root.clone())?).await;
+        let config = state::config(root.clone())?;
+        let bash = config.bash.clone();
+        let opened = Shells::open(config).await;
         if let Err(sandbox::Error::TmuxMissing { .. }) = opened {
             state::remove_unused(&root);
         }
@@ -52,6 +56,7 @@ impl ShellService {
             root,
             directory,
             workspace,
+            bash,
             shells: RwLock::new(Some(shells)),
             starting: Mutex::default(),
             turns: Mutex::default(),
@@ -154,7 +159,7 @@ impl ShellService {
     /// A shell by its name.
     pub async fn session(&self, name: &ShellName) -> Result<Session, WireError> {
         let id = parse(name)?;
-        self.get(&id).await?.ok_or_else(|| {
+        self.get(&id)?.ok_or_else(|| {
             let reason = format!(
                 "there is no shell {id}: start it with sandbox/createShell, or see sandbox/listShells"
             );
@@ -172,39 +177,46 @@ impl ShellService {
             return self.session(name).await;
         }
         let id = parse(name)?;
-        if let Some(session) = self.get(&id).await? {
-            return Ok(session);
-        }
-        let turn = self.turn(&id);
-        let _turn = turn.lock().await;
-        match self.get(&id).await? {
+        match self.get(&id)? {
             Some(session) => Ok(session),
             None => {
                 let spec = SessionSpec { id, ..SessionSpec::in_directory(&self.directory) };
-                self.start(spec).await
+                Ok(self.get_or_start(spec).await?)
             }
         }
     }
 
-    async fn get(&self, id: &SessionId) -> Result<Option<Session>, WireError> {
-        let shells = self.shells.read().await;
-        shells.as_ref().map(|shells| shells.get(id)).ok_or_else(ending)
+    /// A shell, if it is there. Nothing is awaited: only the end of the sandbox holds the lock.
+    pub fn get(&self, id: &SessionId) -> Result<Option<Session>, NoShell> {
+        let shells = self.shells.try_read().map_err(|_| NoShell::Ending)?;
+        shells.as_ref().map(|shells| shells.get(id)).ok_or(NoShell::Ending)
     }
 
-    async fn start(self: &Arc<Self>, spec: SessionSpec) -> Result<Session, WireError> {
+    /// The program that is the shell.
+    pub fn bash(&self) -> PathBuf {
+        self.bash.clone()
+    }
+
+    async fn get_or_start(self: &Arc<Self>, spec: SessionSpec) -> Result<Session, NoShell> {
+        let turn = self.turn(&spec.id);
+        let _turn = turn.lock().await;
+        match self.get(&spec.id)? {
+            Some(session) => Ok(session),
+            None => self.start(spec).await,
+        }
+    }
+
+    async fn start(self: &Arc<Self>, spec: SessionSpec) -> Result<Session, NoShell> {
         let service = Arc::clone(self);
         let (answer, answered) = tokio::sync::oneshot::channel();
         let work = async move {
             let shells = service.shells.read().await;
             let started = match shells.as_ref() {
                 Some(shells) if shells.list().len() < SHELLS => {
-                    shells.create(spec).await.map_err(error::shell)
+                    shells.create(spec).await.map_err(NoShell::Failed)
                 }
-                Some(_) => {
-                    let reason = format!("there are {SHELLS} shells already: close some first");
-                    Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"))
-                }
-                None => Err(ending()),
+                Some(_) => Err(NoShell::TooMany),
+                None => Err(NoShell::Ending),
             };
             let _ = answer.send(started);
         };
@@ -213,7 +225,7 @@ impl ShellService {
             while starting.try_join_next().is_some() {}
             starting.spawn(work);
         }
-        answered.await.unwrap_or_else(|_| Err(ending()))
+        answered.await.unwrap_or(Err(NoShell::Ending))
     }
 
     fn turn(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
@@ -231,6 +243,51 @@ impl ShellService {
                 Err(with_reason(ErrorKind::InvalidParams, reason, "notDirectory"))
             }
         }
+    }
+}
+
+/// Why there is no shell.
+#[derive(Debug)]
+pub(super) enum NoShell {
+    TooMany,
+    Ending,
+    Failed(sandbox::Error),
+}
+
+impl NoShell {
+    fn too_many() -> String {
+        format!("there are {SHELLS} shells already: close some first")
+    }
+}
+
+impl From<NoShell> for WireError {
+    fn from(why: NoShell) -> Self {
+        match why {
+            NoShell::TooMany => {
+                with_reason(ErrorKind::NoSpace, NoShell::too_many(), "tooManyShells")
+            }
+            NoShell::Ending => ErrorKind::ShuttingDown.error("the sandbox is ending"),
+            NoShell::Failed(error) => error::shell(error),
+        }
+    }
+}
+
+impl From<NoShell> for ActionError {
+    fn from(why: NoShell) -> Self {
+        match why {
+            NoShell::TooMany => Self::Refused(NoShell::too_many()),
+            NoShell::Ending => Self::Gone("the sandbox is ending".into()),
+            NoShell::Failed(error) => error.into(),
+        }
+    }
+}
+
+/// The shells for agents.
+pub(super) struct AgentShells(pub Arc<ShellService>);
+
+impl ShellSource for AgentShells {
+    async fn session(&self, spec: SessionSpec) -> Result<Session, ActionError> {
+        Ok(self.0.get_or_start(spec).await?)
     }
 }
 
@@ -255,7 +312,7 @@ fn info(session: &Session) -> Result<ShellInfo, WireError> {
     })
 }
 
-fn parse(name: &ShellName) -> Result<SessionId, WireError> {
+pub(super) fn parse(name: &ShellName) -> Result<SessionId, WireError> {
     name.0.parse().map_err(|_| {
         let reason =
             format!("{:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -", brief(&name.0));
@@ -267,10 +324,6 @@ fn into_os_strings((name, value): (String, String)) -> (OsString, OsString) {
     (name.into(), value.into())
 }
 
-fn ending() -> WireError {
-    ErrorKind::ShuttingDown.error("the sandbox is ending")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

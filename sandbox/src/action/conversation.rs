@@ -18,8 +18,10 @@ const ANSWER_BYTES: u64 = 8 << 20;
 
 /// The key that interrupts a command.
 const INTERRUPT: &str = "C-c";
-/// How long a command may take to heed it before its caller is told that it was called off.
-const HEED: Duration = Duration::from_secs(1);
+/// How long a command may take to heed it before it is pressed again, and in the end before its caller is
+/// told that the command was called off. Between two programs of one command a shell may lose the key.
+const HEED: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(1)];
 
 /// How long to wait for a command.
 #[derive(Debug, Clone, Copy)]
@@ -340,11 +342,14 @@ async fn send(session: &Session, ask: &Ask<'_>) -> Result<(), ActionError> {
 async fn interrupt(job: &Job) -> Result<Option<Arc<CommandResult>>, ActionError> {
     // Before that, nobody would be there to hear it.
     job.started().await?;
-    job.session().press([INTERRUPT.parse::<Key>()?]).await?;
-    match job.wait(Wait { limit: Some(HEED), ..Wait::default() }).await? {
-        Progress::Finished(result) => Ok(Some(result)),
-        Progress::Running(_) => Ok(None),
+    for patience in HEED {
+        job.session().press([INTERRUPT.parse::<Key>()?]).await?;
+        let wait = Wait { limit: Some(patience), ..Wait::default() };
+        if let Progress::Finished(result) = job.wait(wait).await? {
+            return Ok(Some(result));
+        }
     }
+    Ok(None)
 }
 
 /// The terminal shows what was typed; the agent knows it already.

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsString,
-    fmt::Debug,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
@@ -63,7 +62,7 @@ pub enum BrowserSettings {
 }
 
 /// Where an executor gets its shells from.
-pub trait ShellSource: Debug + Send + Sync + 'static {
+pub trait ShellSource: Send + Sync + 'static {
     /// The session of this name, or a new one that is like this.
     fn session(
         &self,
@@ -173,6 +172,12 @@ impl<S: ShellSource> Executor<S> {
                 () = watch.call_off.called_off() => Err(ActionError::Cancelled),
             },
         }
+    }
+
+    /// Whether it has a shell or a kernel.
+    pub fn has_processes(&self) -> bool {
+        let has_shell = self.main().is_some_and(|main| main.status().phase != Phase::Closed);
+        has_shell || self.ipython.is_started()
     }
 
     /// Ends the kernel. Shells are their source's to end.

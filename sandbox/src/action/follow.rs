@@ -1,7 +1,10 @@
 //! The output of a command, for those who want it as it comes.
 
 use super::{ActionError, OutputPiece, OutputSink, screen};
-use crate::shell::{Job, Progress, Wait};
+use crate::{
+    Error,
+    shell::{Job, Progress, Wait},
+};
 
 /// Waits and passes the output on as it comes. A receiver that has gone does not matter.
 pub(super) async fn follow(
@@ -10,6 +13,19 @@ pub(super) async fn follow(
     wait: Wait,
     sink: &OutputSink,
 ) -> Result<Progress, ActionError> {
+    match pass_on(job, from, wait, sink).await {
+        // When the shell was closed, its log went with it; what counts is the result.
+        Err(error) => job.result().map(Progress::Finished).ok_or_else(|| error.into()),
+        progress => Ok(progress?),
+    }
+}
+
+async fn pass_on(
+    job: &Job,
+    from: Option<u64>,
+    wait: Wait,
+    sink: &OutputSink,
+) -> Result<Progress, Error> {
     job.started().await?;
     let offset = match from {
         Some(offset) => offset,

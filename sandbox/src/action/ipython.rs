@@ -14,7 +14,7 @@ use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSp
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a cell may take to heed an interrupt before its caller is told that it was called off.
-const HEED: Duration = Duration::from_secs(1);
+const HEED: Duration = Duration::from_secs(2);
 
 /// Whether and how cells are run.
 #[derive(Debug, Clone)]
@@ -99,6 +99,11 @@ impl Ipython {
             cwd,
             python: kernel.python().to_owned(),
         })
+    }
+
+    /// Whether there is a kernel, or one on its way.
+    pub(super) fn is_started(&self) -> bool {
+        self.kernel.try_lock().map_or(true, |slot| slot.is_some())
     }
 
     pub(super) async fn shut_down(&self) {
