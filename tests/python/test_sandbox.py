@@ -220,11 +220,7 @@ def test_cancelling_the_task_leaves_the_command_alone(sandbox_daemon: Daemon) ->
     run(sandbox_daemon, work)
 
 
-def test_it_has_a_connection_of_its_own(
-    sandbox_daemon: Daemon, monkeypatch: pytest.MonkeyPatch, no_bridge: None
-) -> None:
-    for name, value in sandbox_daemon.env.items():
-        monkeypatch.setenv(name, value)
+def test_it_has_a_connection_of_its_own(inside_sandbox: Daemon) -> None:
     with Sandbox() as sandbox:
         sandbox.write("a", "one")
 

@@ -11,6 +11,9 @@ from . import _protocol
 READ_BYTES = 1 << 20
 """Output that is read at once."""
 
+OnOutput = Callable[[str], object]
+"""Gets text; what it returns does not matter."""
+
 ReadLog = Callable[[int, int], Awaitable[bytes]]
 """Reads bytes of a shell's log: from where, and how many at most."""
 
@@ -22,9 +25,7 @@ class Output:
     missing, and it is read from there.
     """
 
-    def __init__(
-        self, on_output: Callable[[str], None], read_log: ReadLog, start: Optional[int] = None
-    ) -> None:
+    def __init__(self, on_output: OnOutput, read_log: ReadLog, start: Optional[int] = None) -> None:
         self._on_output = on_output
         self._read_log = read_log
         self._next = start

@@ -15,6 +15,8 @@ CHAT = "vscode/chat"
 SHOW_MESSAGE = "vscode/showMessage"
 EXECUTE_COMMAND = "vscode/executeCommand"
 GET_CHAT_HISTORY = "vscode/getChatHistory"
+EXECUTE_ACTION = "action/execute"
+CANCEL_ACTION = "action/cancel"
 
 MESSAGE_BYTES = 16 * 1024 * 1024
 """Longest message. The bridge closes the connection on a longer one, which would hit every other
@@ -24,23 +26,25 @@ TIMEOUT_MAX = 600.0
 """Longest deadline of a request in seconds; the bridge shortens longer ones to this."""
 
 SANDBOX_TIMEOUT_MAX = 24 * 3600.0
-"""The same for ``sandbox/*``: commands take as long as they take."""
+"""The same for ``sandbox/*`` and ``action/*``: commands take as long as they take."""
 
 Params = Dict[str, Any]
+
+_OF_SANDBOX = ("sandbox/", "action/")
 
 _ids = count(1)
 
 
 def longest_timeout(method: str) -> float:
     """Seconds that a request may take at most."""
-    return SANDBOX_TIMEOUT_MAX if method.startswith("sandbox/") else TIMEOUT_MAX
+    return SANDBOX_TIMEOUT_MAX if method.startswith(_OF_SANDBOX) else TIMEOUT_MAX
 
 
 def default_timeout(method: str) -> float:
     """Seconds that the bridge allows for a request that names no timeout."""
-    if method in ("sandbox/runCommand", "sandbox/wait"):
+    if method in ("sandbox/runCommand", "sandbox/wait", EXECUTE_ACTION):
         return SANDBOX_TIMEOUT_MAX
-    if method.startswith("sandbox/"):
+    if method.startswith(_OF_SANDBOX):
         return 120.0
     return 10.0 if method == EXECUTE_COMMAND else 30.0
 

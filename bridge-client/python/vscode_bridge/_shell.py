@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
 from . import _protocol
-from ._output import Output, log_bytes, log_params
+from ._output import OnOutput, Output, log_bytes, log_params
 from ._protocol import given
 from ._twins import AsyncTwin, BlockingTwin, Twin, twin
 
@@ -66,7 +66,7 @@ class ShellMethods(Twin):
         limit: Optional[float] = None,
         quiet: Optional[float] = None,
         return_on_input: bool = False,
-        on_output: Optional[Callable[[str], None]] = None,
+        on_output: Optional[OnOutput] = None,
     ) -> Command:
         """Runs a text of any number of lines and waits for its end.
 
@@ -86,7 +86,7 @@ class ShellMethods(Twin):
         quiet: Optional[float] = None,
         return_on_input: bool = False,
         start: Optional[int] = None,
-        on_output: Optional[Callable[[str], None]] = None,
+        on_output: Optional[OnOutput] = None,
     ) -> Command:
         """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on."""
         params = _waiting(limit, quiet, return_on_input)
@@ -152,7 +152,7 @@ class ShellMethods(Twin):
         method: str,
         params: Dict[str, Any],
         start: Optional[int],
-        on_output: Optional[Callable[[str], None]],
+        on_output: Optional[OnOutput],
     ) -> Command:
         if on_output is None:
             return _command(await self._request(method, params))
