@@ -215,9 +215,11 @@ def test_an_action_is_cancelled_by_its_name(gate: Gate) -> None:
 def test_agents_act_side_by_side(workspace: Path, inside_sandbox: Daemon) -> None:
     agent.run("mkfifo pipe; kept=yes")
     with agent.Agent("second") as second, agent.Agent() as same:
-        reader = threading.Thread(target=lambda: second.run("x=$(cat pipe)", blocking=True))
+        reader = threading.Thread(
+            target=lambda: second.run("x=$(cat pipe)", timeout=LIMIT), daemon=True
+        )
         reader.start()
-        assert same.run("echo $kept > pipe", blocking=True).ok
+        assert same.run("echo $kept > pipe", timeout=LIMIT).ok
         reader.join(LIMIT)
         assert not reader.is_alive(), f"the other agent did not end within {LIMIT:g}s"
         assert repr(second) == "Agent(shell='second')"
@@ -228,6 +230,29 @@ def test_agents_act_side_by_side(workspace: Path, inside_sandbox: Daemon) -> Non
         again.close()
         assert [shell["shell"] for shell in Sandbox(client).shells()] == ["agent"]
         assert again.run("echo [$x]; pwd").content == f"[]\n{workspace}"
+
+
+def test_a_with_block_ends_the_connection_if_it_is_its_own(inside_sandbox: Daemon) -> None:
+    with agent.Agent() as own:
+        own.run("true")
+        assert own._client._background is not None
+    assert own._client._background is None
+    with Client(inside_sandbox.endpoint) as client:
+        with agent.Agent(client=client) as other:
+            other.run("true")
+        assert client._background is not None
+
+    async def main() -> None:
+        async with agent.AsyncAgent() as own:
+            await own.run("true")
+            assert own._client._connection is not None
+        assert own._client._connection is None
+        async with AsyncClient(inside_sandbox.endpoint) as client:
+            async with agent.AsyncAgent(client=client) as other:
+                await other.run("true")
+            assert client._connection is not None
+
+    asyncio.run(main())
 
 
 def run(daemon: Daemon, work: Callable[[agent.AsyncAgent], Awaitable[Any]]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type
+import base64
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Tuple, Type
 
 import pytest
 
@@ -78,9 +79,10 @@ def test_errors_are_raised(error_id: str, exception: Type[agent.ActionError]) ->
 class Answering(AgentMethods, AsyncTwin):
     """An agent that gets one answer to everything, and notes what was asked."""
 
-    def __init__(self, answer: Mapping[str, Any]) -> None:
+    def __init__(self, answer: Mapping[str, Any], *pieces: Mapping[str, Any]) -> None:
         self.shell = "s"
         self.answer = answer
+        self.pieces = pieces
         self.asked: List[Tuple[Mapping[str, Any], Optional[float]]] = []
 
     async def _request(
@@ -88,6 +90,17 @@ class Answering(AgentMethods, AsyncTwin):
     ) -> Any:
         self.asked.append((params, timeout))
         return self.answer
+
+    async def _follow(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_progress: Callable[[Any], Awaitable[None]],
+        timeout: Optional[float] = None,
+    ) -> Any:
+        for piece in self.pieces:
+            await on_progress(piece)
+        return result("run")
 
 
 def test_an_answer_of_another_kind_is_an_error() -> None:
@@ -110,6 +123,25 @@ def test_who_says_how_long_to_wait_is_not_called_before() -> None:
     assert blocking == [False, True, False, True]
     assert [timeout for _, timeout in answering.asked] == [None, 2.5, 3, None]
     assert [params.get("timeout") for params, _ in answering.asked] == [None, 2500, 3000, None]
+
+
+@pytest.mark.parametrize(("fresh", "expected"), [(False, "one two three"), (True, "one three")])
+def test_only_the_log_of_the_agents_own_shell_fills_a_gap(fresh: bool, expected: str) -> None:
+    shown: List[str] = []
+    missing = {"base64": base64.b64encode(b"two ").decode()}
+    pieces = [{"text": "one ", "start": 7, "end": 11}, {"text": "three", "start": 15, "end": 20}]
+    answering = Answering(missing, *pieces)
+    asyncio.run(answering.run("c", fresh=fresh, on_output=shown.append))
+    assert "".join(shown) == expected
+    asked = {"shell": "s", "from": 11, "bytes": 4, "raw": True}
+    assert answering.asked == ([] if fresh else [(asked, None)])
+
+
+def test_output_of_cells_has_no_place() -> None:
+    shown: List[str] = []
+    answering = Answering({}, {"text": "one"}, {"text": "two"})
+    asyncio.run(answering.execute("run_ipython", {"code": "c"}, on_output=shown.append))
+    assert (shown, answering.asked) == (["one", "two"], [])
 
 
 def test_what_was_dropped_on_the_way_is_read_from_the_log() -> None:
