@@ -7,6 +7,8 @@ use std::time::Duration;
 use bridge_protocol::SessionId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use sandbox::isolation::Level;
+
 use crate::broker::HostWait;
 use crate::sandbox_host::state::Helper;
 use crate::terminal_host::AllowedCommand;
@@ -112,7 +114,7 @@ pub struct BridgeArgs {
     pub session: Option<SessionId>,
 
     /// Let clients run shells and change files in this directory. Files outside it are out of reach;
-    /// shells start there and can do whatever you can
+    /// shells start there and, without --require, can do whatever you can
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
 
@@ -158,6 +160,11 @@ pub struct BridgeArgs {
 /// Flags of the sandbox.
 #[derive(Debug, Args)]
 pub struct SandboxArgs {
+    /// Refuse to start anything in the sandbox that is confined by less than this: none or landlock.
+    /// Commands and cells can then write only below DIR and the directory for temporary files
+    #[arg(long, value_name = "LEVEL", default_value_t = Level::None, requires = "sandbox")]
+    pub require: Level,
+
     /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
     #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
     pub kernel_python: Option<PathBuf>,

@@ -83,23 +83,20 @@ impl Allowance {
         let whole = self.duration();
         match dialect {
             Dialect::JsonRpc => whole,
-            Dialect::Bridge => whole.saturating_sub(early(whole)).max(whole / 2),
+            Dialect::Bridge => {
+                let early = (whole / 20).clamp(Duration::from_millis(100), Duration::from_secs(1));
+                whole.saturating_sub(early).max(whole / 2)
+            }
         }
     }
 
     /// Until when a host that can tell more than that the time is over should have answered, so that it
     /// is heard before the daemon gives up, whatever the dialect. None if the caller has not chosen.
     pub fn host_limit(self) -> Option<Duration> {
-        match self {
-            Self::Chosen(whole) => Some(whole.saturating_sub(2 * early(whole)).max(whole / 3)),
-            Self::Default(_) => None,
-        }
+        let Self::Chosen(whole) = self else { return None };
+        let early = (whole / 10).clamp(Duration::from_millis(500), Duration::from_secs(2));
+        Some(whole.saturating_sub(early).max(whole / 3))
     }
-}
-
-/// How much earlier than asked for an answer goes out that must not come late.
-fn early(whole: Duration) -> Duration {
-    (whole / 20).clamp(Duration::from_millis(100), Duration::from_secs(1))
 }
 
 #[cfg(test)]

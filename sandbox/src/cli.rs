@@ -13,7 +13,7 @@ use std::{
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use sandbox::{
-    isolation::{self, Features, Level, Policy},
+    isolation::{self, Features, Level, Policy, confine},
     shell::{
         Access, Colours, Config, Job, Key, Progress, Session, SessionId, SessionSpec, Shells, Wait,
         enter, keep, record, render,
@@ -74,6 +74,13 @@ enum Command {
         /// The shell and its arguments.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<OsString>,
+    },
+    /// Takes on a policy and becomes a command; started for kernels.
+    #[command(hide = true)]
+    Confine {
+        /// The policy, `--`, and the command with its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// Watches over sessions without an owner; started by tmux.
     #[command(hide = true)]
@@ -164,6 +171,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Enter { directory, command } => {
             match enter(&directory, command).context("confining the shell")? {}
         }
+        Command::Confine { arguments } => match confine(arguments).context("confining")? {},
         Command::Doctor => doctor(),
         Command::Serve(arguments) => serve(arguments),
         Command::Keep { root } => {

@@ -13,8 +13,9 @@ use clap::{Args, ValueEnum};
 use sandbox::{
     action::{BrowserSettings, KernelSettings, Settings},
     files::Workspace,
+    isolation::{Level, Policy},
     openhands::{self, Access, EditorSettings, Plugins},
-    shell::SessionId,
+    shell::{self, SessionId},
 };
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -66,6 +67,10 @@ pub(crate) struct ServeArguments {
     /// Keep file actions, uploads and downloads inside the working directory. Commands are not kept.
     #[arg(long)]
     confine: bool,
+    /// Refuse to start anything that is confined by less than this: none or landlock. Commands and cells
+    /// can then write only below the working directory and that for temporary files. Implies --confine.
+    #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
+    require: Level,
     /// Where the state of the shells lies. A server that is started again with the same directory goes on
     /// with the shell that a killed one has left. [default: one per port, user and working directory]
     #[arg(long)]
@@ -118,8 +123,10 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             Some(state) => state.clone(),
             None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
         };
-        let shells = config(state)?;
-        let actions = settings(&arguments, &cwd, &name, shells.bash.clone())?;
+        let require = arguments.require;
+        let policy = Policy::for_workspace(require, &cwd, &env::temp_dir());
+        let shells = shell::Config { require, policy, ..config(state)? };
+        let actions = settings(&arguments, &cwd, &name, &shells)?;
         eprintln!("sandbox: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
             jupyter: arguments.plugins.contains(&Plugin::Jupyter),
@@ -145,15 +152,20 @@ fn settings(
     arguments: &ServeArguments,
     cwd: &Path,
     name: &str,
-    bash: PathBuf,
+    shells: &shell::Config,
 ) -> anyhow::Result<Settings> {
-    let workspace = match arguments.confine {
+    // Walls around commands would be worth nothing beside file actions without.
+    let workspace = match arguments.confine || arguments.require > Level::None {
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
     };
     Ok(Settings {
-        bash,
-        main: format!("openhands-{name:.40}").parse::<SessionId>()?,
+        bash: shells.bash.clone(),
+        // A free shell that a killed server has left is none for a server that confines.
+        main: match arguments.require {
+            Level::None => format!("openhands-{name:.40}").parse::<SessionId>()?,
+            level => format!("{level}-{name:.40}").parse::<SessionId>()?,
+        },
         cwd: cwd.to_owned(),
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),
@@ -164,7 +176,10 @@ fn settings(
             false => BrowserSettings::Fetch,
         },
         kernel: match arguments.plugins.contains(&Plugin::Jupyter) {
-            true => KernelSettings::Python(arguments.kernel_python.clone()),
+            true => KernelSettings::Python {
+                program: arguments.kernel_python.clone(),
+                confinement: shells.confinement(),
+            },
             false => KernelSettings::None,
         },
     })

@@ -303,7 +303,7 @@ fn a_python_without_a_kernel_is_named_with_the_remedy() {
             let remedy = format!("{} -m pip install ipykernel", python.display());
             assert!(error.contains(&remedy), "{error}");
         }
-        assert_eq!(find_python(Some(python())).await.unwrap(), python());
+        assert_eq!(find_python(Some(python()), None).await.unwrap(), python());
         // A Python whose kernel does not start: its own words are in the error.
         let broken = home.path().join("broken");
         let script = "case $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1";

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // Tests fail by panicking.
 #![allow(missing_docs)] // The names are the documentation.
 
+/// `act`: what an agent would do, as typed.
+mod act;
 /// Each subcommand as its user types it, and what it prints.
 mod commands;
 /// The examples that need no Python.

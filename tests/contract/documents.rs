@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::ErrorKind;
-use bridge_protocol::methods::sandbox;
+use bridge_protocol::methods::{action, sandbox};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -66,7 +66,7 @@ fn the_protocol_lists_every_error() {
 #[test]
 fn the_protocol_lists_every_method_of_the_sandbox() {
     let text = read("PROTOCOL.md");
-    for method in sandbox::ALL {
+    for method in sandbox::ALL.into_iter().chain(action::ALL) {
         assert!(text.contains(&format!("`{method}`")), "PROTOCOL.md lacks {method}");
     }
 }
@@ -95,6 +95,9 @@ fn help_is_complete_and_the_same_as_written() {
         ("bridge-client", &["--help"], "bridge-client"),
         ("bridge-client", &["call", "--help"], "bridge-client-call"),
         ("bridge-client", &["host", "--help"], "bridge-client-host"),
+        ("bridge-client", &["act", "--help"], "bridge-client-act"),
+        ("bridge-client", &["act", "run", "--help"], "bridge-client-act-run"),
+        ("bridge-client", &["act", "edit", "--help"], "bridge-client-act-edit"),
         ("bridge-client", &["sandbox", "--help"], "bridge-client-sandbox"),
         ("bridge-client", &["sandbox", "run", "--help"], "bridge-client-sandbox-run"),
         ("bridge-client", &["sandbox", "edit", "--help"], "bridge-client-sandbox-edit"),

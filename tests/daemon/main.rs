@@ -6,6 +6,8 @@
 mod actions;
 /// Cells of agents, on a real kernel.
 mod cells;
+/// `--require`: commands and cells within walls.
+mod confined;
 /// The original client, unmodified: every MUST of its contract.
 mod evolve;
 /// The gate as a stranger meets it: origin, host, token, half-open connections.

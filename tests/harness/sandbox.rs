@@ -1,6 +1,6 @@
 //! A real daemon with a sandbox, whose shells end with the test.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -21,6 +21,7 @@ pub struct SandboxDaemon {
     flags: Vec<String>,
     runtime: TempDir,
     workspace: TempDir,
+    temporary: TempDir,
 }
 
 impl SandboxDaemon {
@@ -30,10 +31,10 @@ impl SandboxDaemon {
 
     /// With more flags, also when it is started again.
     pub fn start_with(flags: &[&str]) -> Self {
-        let (runtime, workspace) = (run_directory(), run_directory());
-        let flags: Vec<_> = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let daemon = launch(runtime.path(), workspace.path(), &flags);
-        Self { daemon, flags, runtime, workspace }
+        let [runtime, workspace, temporary] = [(); 3].map(|()| run_directory());
+        let flags = owned(flags);
+        let daemon = launch([&runtime, &workspace, &temporary], &flags);
+        Self { daemon, flags, runtime, workspace, temporary }
     }
 
     pub fn workspace(&self) -> PathBuf {
@@ -53,7 +54,13 @@ impl SandboxDaemon {
     /// SIGKILL, and a new daemon for the same session and directory.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        self.daemon = launch(self.runtime.path(), self.workspace.path(), &self.flags);
+        self.daemon = launch([&self.runtime, &self.workspace, &self.temporary], &self.flags);
+    }
+
+    /// The same with other flags.
+    pub fn kill_and_start_with(&mut self, flags: &[&str]) {
+        self.flags = owned(flags);
+        self.kill_and_start_again();
     }
 
     /// SIGTERM, and everything that it entails.
@@ -90,11 +97,16 @@ impl Drop for SandboxDaemon {
 }
 
 /// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
-fn launch(runtime: &Path, workspace: &Path, flags: &[String]) -> Daemon {
+fn launch(directories: [&TempDir; 3], flags: &[String]) -> Daemon {
+    let [runtime, workspace, temporary] = directories.map(TempDir::path);
     Daemon::start_by(|command| {
-        command.env("XDG_RUNTIME_DIR", runtime).env("HOME", runtime);
+        command.env("XDG_RUNTIME_DIR", runtime).env("HOME", runtime).env("TMPDIR", temporary);
         command.args(["--session", SESSION, "--sandbox"]).arg(workspace).args(flags);
     })
+}
+
+fn owned(flags: &[&str]) -> Vec<String> {
+    flags.iter().map(|&flag| flag.to_owned()).collect()
 }
 
 /// A Python that has a kernel, which `scripts/setup-kernel` makes.

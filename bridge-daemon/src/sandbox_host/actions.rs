@@ -17,7 +17,7 @@ use bridge_protocol::timeout::Allowance;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox::action::{
     Action, ActionError, BrowserSettings, CallOff, ErrorKind as ActionErrorKind, Executor,
-    KernelSettings, Observation, Request, Settings, Watch,
+    KernelSettings, Observation, Request, Run, RunIn, Settings, Watch,
 };
 use sandbox::event::{self, Answer, ErrorForm, Event, Malformed};
 use sandbox::files::{Editor, Workspace};
@@ -141,6 +141,8 @@ impl ActionService {
         call_off: Arc<CallOff>,
         caller: &Caller,
     ) -> Result<Result<Observation, ActionError>, WireError> {
+        // A shell made for one command takes its log along.
+        let stays = !matches!(request.action, Action::Run(Run { shell: RunIn::Fresh { .. }, .. }));
         let (sink, mut pieces) = mpsc::channel(PIECES);
         let sink = stream.then_some(sink);
         let (agent, turns) = (Arc::clone(agent), Arc::clone(&self.settings.turns));
@@ -159,7 +161,8 @@ impl ActionService {
         });
         let _abandoned = Abandoned { task: task.abort_handle(), call_off, caller };
         while let Some(piece) = pieces.recv().await {
-            let (start, end) = piece.place.map(|place| (place.start, place.end)).unzip();
+            let place = piece.place.filter(|_| stays);
+            let (start, end) = place.map(|place| (place.start, place.end)).unzip();
             caller.progress(&OutputPiece { text: piece.text, start, end });
         }
         (&mut task)

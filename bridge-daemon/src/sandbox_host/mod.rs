@@ -2,7 +2,7 @@
 //! both.
 //!
 //! Files are confined to the workspace by the kernel. Shells are the user's own: they start there and
-//! may go anywhere that the user may.
+//! may go anywhere that the user may, unless `--require` confines them, and the kernels of agents, too.
 //!
 //! Nobody who stops waiting stops a command. A cancel, a deadline or the end of the caller's
 //! connection drops our work on the request, which is only the wait; the command goes on and can be
@@ -34,6 +34,8 @@ use tracing::info;
 
 use ::sandbox::action::KernelSettings;
 use ::sandbox::files::Workspace;
+use ::sandbox::isolation::Policy;
+use ::sandbox::shell::Config;
 
 use crate::broker::{Role, SANDBOX};
 use crate::config::SandboxArgs;
@@ -66,8 +68,12 @@ impl SandboxHost {
         };
         let directory = directory.canonicalize().with_context(cannot)?;
         let workspace = Workspace::confined(&directory).with_context(cannot)?;
-        let root = state::root(runtime, session, &directory);
-        let shells = ShellService::open(root, directory.clone(), workspace.clone())
+        let require = options.require;
+        let policy = Policy::for_workspace(require, &directory, &std::env::temp_dir());
+        let root = state::root(runtime, session, &directory, require);
+        let config = Config { require, policy, ..state::config(root)? };
+        let confinement = config.confinement();
+        let shells = ShellService::open(config, directory.clone(), workspace.clone())
             .await
             .context("cannot start the shells of the sandbox")?;
         let (shells, files) = (Arc::new(shells), Arc::new(FileService::new(workspace.clone())));
@@ -76,7 +82,7 @@ impl SandboxHost {
             workspace,
             editor: files.editor(),
             turns: files.turns(),
-            kernel: KernelSettings::Python(options.kernel_python.clone()),
+            kernel: KernelSettings::Python { program: options.kernel_python.clone(), confinement },
             traces: options.action_traces,
         };
         Ok(Self {

@@ -14,7 +14,9 @@ use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox::action::{ActionError, ShellSource};
 use sandbox::files::{Kind, Links, Workspace, stat};
-use sandbox::shell::{Access, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size};
+use sandbox::shell::{
+    Access, Config, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size,
+};
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 
@@ -41,17 +43,23 @@ pub(super) struct ShellService {
 
 impl ShellService {
     pub async fn open(
-        root: PathBuf,
+        config: Config,
         directory: PathBuf,
         workspace: Workspace,
     ) -> anyhow::Result<Self> {
-        let config = state::config(root.clone())?;
         let bash = config.bash.clone();
+        let root = config.root.clone();
         let opened = Shells::open(config).await;
         if let Err(sandbox::Error::TmuxMissing { .. }) = opened {
             state::remove_unused(&root);
         }
         let shells = opened?;
+        // Better now than with the first command; and kernels do not ask again.
+        if let Err(error) = shells.check_policy() {
+            let _ = shells.shut_down().await;
+            state::remove(&root);
+            return Err(error.into());
+        }
         Ok(Self {
             root,
             directory,

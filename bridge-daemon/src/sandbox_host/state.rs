@@ -5,6 +5,7 @@
 //! that was killed. tmux runs this very program as recorder of each shell, and as keeper that ends
 //! them when no daemon has come back within the lease; so there is no second program to be found.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use bridge_protocol::SessionId;
 use clap::Subcommand;
-use sandbox::shell::{Config, Shells, keep, record};
+use sandbox::isolation::{Level, confine};
+use sandbox::shell::{Config, Shells, enter, keep, record};
 use sha2::{Digest, Sha256};
 
-/// What tmux and the keeper run us for. Not for people.
+/// What tmux, the keeper and kernels run us for. Not for people.
 #[derive(Debug, Subcommand)]
 pub enum Helper {
     /// Record a shell
@@ -33,6 +35,22 @@ pub enum Helper {
         /// The state directory
         root: PathBuf,
     },
+    /// Take on a shell's policy and become it
+    #[command(hide = true)]
+    Enter {
+        /// The shell's directory
+        directory: PathBuf,
+        /// The shell and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
+    /// Take on a policy and become a command
+    #[command(hide = true)]
+    Confine {
+        /// The policy, `--`, and the command with its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// End shells whose lease is over
     #[command(hide = true)]
     Sweep {
@@ -48,6 +66,10 @@ impl Helper {
             Self::Record { quota, directory } => {
                 record(&directory, quota, io::stdin().lock()).context("recording")
             }
+            Self::Enter { directory, command } => {
+                match enter(&directory, command).context("confining the shell")? {}
+            }
+            Self::Confine { arguments } => match confine(arguments).context("confining")? {},
             Self::Keep { root } => keep(&root).context("keeping"),
             Self::Sweep { root } => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -60,12 +82,17 @@ impl Helper {
     }
 }
 
-/// The state directory of a session's shells in a workspace. Short, since it holds a socket.
-pub(super) fn root(runtime: &Path, session: &SessionId, workspace: &Path) -> PathBuf {
+/// The state directory of a session's shells in a workspace. Short, since it holds a socket. Free shells
+/// and confined ones are never in the same: a daemon that confines must not find free ones.
+pub(super) fn root(runtime: &Path, session: &SessionId, workspace: &Path, level: Level) -> PathBuf {
     let mut digest = Sha256::new();
     digest.update(session.as_str());
     digest.update([0]);
     digest.update(workspace.as_os_str().as_bytes());
+    if level != Level::None {
+        digest.update([0]);
+        digest.update(level.name());
+    }
     let digest = digest.finalize();
     let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     runtime.join(format!("sandbox-{name}"))
@@ -95,9 +122,13 @@ mod tests {
 
     #[test]
     fn session_and_workspace_make_the_name() {
+        let session = "a".parse().unwrap();
+        let confined = root("/run".as_ref(), &session, "/w".as_ref(), Level::Landlock);
         let root = |session: &str, workspace: &str| {
-            root(Path::new("/run"), &session.parse().unwrap(), Path::new(workspace))
+            let session = session.parse().unwrap();
+            root(Path::new("/run"), &session, Path::new(workspace), Level::None)
         };
+        assert_ne!(root("a", "/w"), confined);
         assert_eq!(root("a", "/w"), root("a", "/w"));
         assert_ne!(root("a", "/w"), root("b", "/w"));
         assert_ne!(root("a", "/w"), root("a", "/v"));

@@ -81,7 +81,7 @@ pub struct Observation {
 pub struct OutputPiece {
     /// The text, with the escape sequences of a terminal.
     pub text: String,
-    /// Where it begins in the log. Cells have none.
+    /// Where it begins in the log. Cells have none, and neither have shells made for one command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
     /// Where it ends.

@@ -121,7 +121,7 @@ impl<S: ShellSource> Executor<S> {
 
     /// The same for the kernel, if there shall be one.
     pub async fn start_kernel(&self) {
-        if let KernelSettings::Python(_) = self.settings.kernel {
+        if let KernelSettings::Python { .. } = self.settings.kernel {
             self.ipython.warm_up(&self.current_directory()).await;
         }
     }

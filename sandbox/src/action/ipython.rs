@@ -8,6 +8,7 @@ use std::{
 use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
 use super::{ActionError, CellObservation, OutputPiece, OutputSink, Watch, screen};
+use crate::isolation::Confinement;
 use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec, find_python};
 
 /// How long a cell may take if nobody says otherwise.
@@ -21,8 +22,13 @@ const HEED: Duration = Duration::from_secs(2);
 pub enum KernelSettings {
     /// They are not.
     None,
-    /// By this Python, or by the first one that has a kernel.
-    Python(Option<PathBuf>),
+    /// They are.
+    Python {
+        /// By this Python, or by the first one that has a kernel.
+        program: Option<PathBuf>,
+        /// What they may do, if that is less than we may.
+        confinement: Option<Confinement>,
+    },
 }
 
 #[derive(Debug)]
@@ -119,11 +125,15 @@ impl Ipython {
         if let Some(kernel) = slot {
             return Ok(kernel.clone());
         }
-        let KernelSettings::Python(python) = &self.settings else {
+        let KernelSettings::Python { program, confinement } = &self.settings else {
             return Err(ActionError::Unavailable("this server runs no cells".into()));
         };
-        let python = find_python(python.as_deref()).await?;
-        let spec = KernelSpec { python: Some(python), ..KernelSpec::in_directory(cwd) };
+        let python = find_python(program.as_deref(), confinement.as_ref()).await?;
+        let spec = KernelSpec {
+            python: Some(python),
+            confinement: confinement.clone(),
+            ..KernelSpec::in_directory(cwd)
+        };
         Ok(slot.insert(Kernel::start(spec).await?).clone())
     }
 }
@@ -138,7 +148,7 @@ impl From<Error> for ActionError {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::Missing { .. } => Self::Unavailable(text),
+            Error::Missing { .. } | Error::Confinement(_) => Self::Unavailable(text),
             Error::Busy { .. } => Self::Refused(text),
             Error::Directory { .. } => Self::Invalid(text),
             Error::Ended { .. } => Self::Gone(text),

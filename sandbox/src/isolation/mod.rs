@@ -29,6 +29,7 @@
 //! command than the one they were given.
 
 mod arguments;
+mod confinement;
 mod limits;
 
 #[cfg(target_os = "linux")]
@@ -46,6 +47,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
+pub(crate) use confinement::become_command;
+pub use confinement::{Confinement, confine};
 pub use limits::Limits;
 
 /// Who enforces a policy. Ordered: a later level enforces more.

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::isolation;
+
 /// The result of every fallible call on kernels.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -41,6 +43,9 @@ pub enum Error {
         /// Its last words.
         reason: String,
     },
+    /// The policy cannot be put in force here, so nothing was started.
+    #[error("the kernel cannot be confined as demanded: {0}")]
+    Confinement(#[source] isolation::Error),
     /// The operating system refused something; the text says what was attempted.
     #[error("{what}: {source}")]
     Io {

@@ -68,17 +68,17 @@ class OneKernel(KernelSpecManager):
 
 
 class Helper:
-    def __init__(self, directory, cwd, mark, events):
+    def __init__(self, directory, cwd, mark, transport, events):
         self.cwd = cwd
         self.mark = mark
         self.events = events
         # For our side of the same queue.
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RCVHWM, 0)
-        # Unix sockets in a private directory: no port, and nothing for other users to find.
+        # By default Unix sockets in a private directory: no port, and nothing for other users to find.
         self.manager = AsyncKernelManager(
             kernel_spec_manager=OneKernel(),
-            transport="ipc",
+            transport=transport,
             connection_file=os.path.join(directory, "kernel.json"),
             context=context,
             shutdown_wait_time=2,
@@ -303,14 +303,14 @@ def describe(kind, content):
     return None
 
 
-async def main(directory, cwd, mark):
+async def main(directory, cwd, mark, transport):
     # The kernel inherits our descriptors: the line to the owner is not for it to write on.
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = asyncio.StreamReader(limit=1 << 30)
     protocol = asyncio.StreamReaderProtocol(requests)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(0, "rb"))
-    helper = Helper(directory, os.fsencode(cwd), os.fsencode(mark), events)
+    helper = Helper(directory, os.fsencode(cwd), os.fsencode(mark), transport, events)
     try:
         await helper.serve(requests)
     except Exception as error:

@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout},
     sync::mpsc,
     task::JoinHandle,
     time,
@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     KernelSpec,
     error::{Error, Result},
+    python,
 };
 use crate::shell::process::{self, MARK_VARIABLE};
 
@@ -51,10 +52,16 @@ pub(super) struct Helper {
 impl Helper {
     pub(super) fn start(python: &Path, spec: &KernelSpec) -> Result<Self> {
         let mark = format!("{:032x}", rand::random::<u128>());
-        let directory = make_directory(&mark)?;
+        let directory = make_directory(&mark, spec.confinement.is_some())?;
         let mark_entry = OsString::from(format!("{MARK_VARIABLE}={mark}"));
-        let mut command = Command::new(python);
-        command.args(["-c", BOOT]).arg(&directory).arg(&spec.cwd).arg(mark_entry);
+        let mut command = python::command(python, spec.confinement.as_ref());
+        // Unix sockets are nothing for others to find; without them there are signed messages over TCP.
+        let transport = if spec.confinement.is_none() { "ipc" } else { "tcp" };
+        command.args(["-c", BOOT]).arg(&directory).arg(&spec.cwd).arg(mark_entry).arg(transport);
+        if spec.confinement.is_some() {
+            // The home directory is probably not to be written to.
+            command.env("IPYTHONDIR", directory.join("ipython"));
+        }
         command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
         // Not in our process group: a Ctrl-C for us is not for the kernel.
         command.env(MARK_VARIABLE, &mark).current_dir("/").process_group(0);
@@ -115,11 +122,13 @@ impl Helper {
     }
 }
 
-/// A private directory for the kernel's sockets, whose paths must be short.
-fn make_directory(mark: &str) -> Result<PathBuf> {
+/// A private directory for the kernel's sockets, whose paths must be short. Without sockets it may be
+/// anywhere, but a policy may allow only the usual place.
+fn make_directory(mark: &str, may_be_long: bool) -> Result<PathBuf> {
     const LONGEST: usize = 64;
     let name = format!("kernel-{}", &mark[..16]);
-    let temporary = Some(std::env::temp_dir()).filter(|path| path.as_os_str().len() <= LONGEST);
+    let temporary =
+        Some(std::env::temp_dir()).filter(|path| may_be_long || path.as_os_str().len() <= LONGEST);
     let directory = temporary.unwrap_or_else(|| "/tmp".into()).join(name);
     let made = fs::DirBuilder::new().mode(0o700).create(&directory);
     made.map_err(Error::io("making a directory for the kernel"))?;

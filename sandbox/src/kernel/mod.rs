@@ -47,6 +47,7 @@ pub use cell::{CellEnd, CellOutput, CellResult, ExecuteOptions};
 pub use error::{Error, Result};
 pub use python::find_python;
 
+use crate::isolation::Confinement;
 use helper::Helper;
 use task::{Answer, Control, Task};
 
@@ -62,6 +63,9 @@ pub struct KernelSpec {
     pub cwd: PathBuf,
     /// Variables to add to, or replace in, the environment that it inherits from us.
     pub environment: Vec<(OsString, OsString)>,
+    /// What it may do, if that is less than we may. It is then spoken to over TCP, since it may not use
+    /// Unix sockets.
+    pub confinement: Option<Confinement>,
 }
 
 impl KernelSpec {
@@ -81,12 +85,15 @@ pub struct Kernel {
 impl Kernel {
     /// Starts a kernel and waits until it answers.
     pub async fn start(spec: KernelSpec) -> Result<Self> {
+        if let Some(Confinement { policy, .. }) = &spec.confinement {
+            policy.check(policy.level).map_err(Error::Confinement)?;
+        }
         let python = match &spec.python {
             Some(python) => {
-                python::check(python).await?;
+                python::check(python, spec.confinement.as_ref()).await?;
                 python.clone()
             }
-            None => find_python(None).await?,
+            None => find_python(None, spec.confinement.as_ref()).await?,
         };
         let (controls, receiver) = mpsc::channel(QUEUE);
         tokio::spawn(Task::new(Helper::start(&python, &spec)?).run(receiver));

@@ -19,6 +19,10 @@ pub(super) struct OwnShells {
 impl OwnShells {
     pub(super) async fn open(config: Config) -> Result<Self, ActionError> {
         let shells = Shells::open(config.clone()).await?;
+        if let Err(error) = shells.check_policy() {
+            let _ = shells.shut_down().await;
+            return Err(error.into());
+        }
         Ok(Self { config, shells: RwLock::new(Some(shells)) })
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::ledger::{SessionId, Size};
-use crate::isolation::{Level, Policy};
+use crate::isolation::{Confinement, Level, Policy};
 
 /// Settings of all shells under one state directory.
 #[derive(Debug, Clone)]
@@ -52,6 +52,12 @@ impl Config {
             policy: Policy::default(),
             require: Level::None,
         }
+    }
+
+    /// How other programs are confined as the sessions are; none if these are free.
+    pub fn confinement(&self) -> Option<Confinement> {
+        let (launcher, policy) = (self.program.clone(), self.policy.clone());
+        (!policy.is_empty()).then_some(Confinement { launcher, policy })
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

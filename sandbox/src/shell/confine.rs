@@ -9,10 +9,7 @@ use std::{
     convert::Infallible,
     ffi::OsString,
     fs, io,
-    os::unix::{
-        ffi::{OsStrExt as _, OsStringExt as _},
-        process::CommandExt as _,
-    },
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::Path,
     process,
 };
@@ -70,9 +67,5 @@ pub fn enter(directory: &Path, command: Vec<OsString>) -> io::Result<Infallible>
     let policy = Policy::from_arguments(&mut arguments).map_err(io::Error::other)?;
     // From inside the shell could not say it itself; it will have our number.
     overwrite_private(&dir.pid(), format!("{}\n", process::id()).as_bytes())?;
-    let mut words = command.into_iter();
-    let program = words.next().ok_or_else(|| io::Error::other("there is no shell to start"))?;
-    let mut shell = process::Command::new(program);
-    shell.args(words);
-    Err(isolation::enter(&policy, shell).map_err(io::Error::other)?.exec())
+    isolation::become_command(&policy, command)
 }

@@ -133,6 +133,12 @@ impl Shells {
         }
     }
 
+    /// Fails unless new sessions can be confined by the usual policy, and could not tear it down. For
+    /// owners that want to know early.
+    pub fn check_policy(&self) -> Result<()> {
+        confine::check(&self.config, &self.config.policy)
+    }
+
     /// A session by its name.
     pub fn get(&self, id: &SessionId) -> Option<Session> {
         self.list().into_iter().find(|session| session.id() == id)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::server::{Options, Server, content};
 
 /// A Python that has a kernel.
-fn python() -> &'static str {
+pub fn python() -> &'static str {
     static PYTHON: OnceLock<String> = OnceLock::new();
     PYTHON.get_or_init(|| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/setup-kernel");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of a test function")]
 
 mod browse;
+mod confined;
 mod files;
 mod http;
 mod ipython;

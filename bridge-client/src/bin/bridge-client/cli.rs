@@ -1,5 +1,6 @@
 //! What a person can type. Every flag of the program is here, and only here.
 
+pub mod act;
 pub mod sandbox;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ Examples:
   bridge-client --json status | jq .inFlight
   bridge-client host --rules rules.json
   bridge-client sandbox run 'make test'
+  bridge-client act read src/main.rs
 
 The daemon is found by RUN_BRIDGE_ADDR, RUN_BRIDGE_TOKEN and RUN_BRIDGE_SESSION (or the same three
 with EVOLVE_ before them), which a run has in its environment; otherwise by the connection files of
@@ -95,6 +97,9 @@ pub enum Command {
     /// Run commands and change files in the directory that the daemon was started for
     #[command(subcommand, after_help = sandbox::SANDBOX_HELP)]
     Sandbox(sandbox::Sandbox),
+    /// Do what an agent would, in the same sandbox, and see what it would be told
+    #[command(subcommand, after_help = act::ACT_HELP)]
+    Act(act::Act),
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
@@ -117,7 +122,7 @@ The result is indented on a terminal and in one line otherwise; with --json it i
 #[derive(Args, Debug)]
 pub struct Call {
     /// vscode/chat, show_message, execute_command, get_chat_history (with or without vscode/),
-    /// bridge/*, runtime/*, sandbox/*, or a host's own
+    /// bridge/*, runtime/*, sandbox/*, action/*, or a host's own
     pub method: String,
     /// The parameters: one JSON object or array, or any number of key=value, or - for JSON on stdin
     #[arg(value_name = "PARAMS-JSON | key=value | -")]

@@ -1,5 +1,7 @@
-//! One file per subcommand, and what they share: finding the daemon, waiting for an answer.
+//! One file per subcommand, and what they share: finding the daemon, waiting for an answer, showing
+//! output.
 
+mod act;
 mod call;
 mod chat;
 mod execute_command;
@@ -8,6 +10,7 @@ mod host;
 mod list;
 mod rules;
 mod sandbox;
+mod screen;
 mod show_message;
 mod status;
 mod stdio;
@@ -17,6 +20,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_client::{Call, Client, Endpoint, Options};
 use bridge_protocol::SessionId;
 use bridge_protocol::methods::MethodType;
@@ -57,6 +61,7 @@ pub async fn run(cli: Cli, environment: fn(&str) -> Option<String>) -> ExitCode 
         Command::Stdio => stdio::run(context).await,
         Command::Host(arguments) => host::run(context, arguments).await,
         Command::Sandbox(command) => sandbox::run(context, command).await,
+        Command::Act(command) => act::run(context, command).await,
         Command::Completions { shell } => completions(context, shell).await,
     };
     match outcome {
@@ -89,6 +94,14 @@ impl Context {
 /// The result of a method as its type.
 fn typed<M: MethodType>(result: &RawValue) -> Result<M::Result, Failure> {
     serde_json::from_str(result.get()).map_err(|error| {
+        let (method, reason) = (M::NAME.to_owned(), error.to_string());
+        bridge_client::Error::BadAnswer { method, reason }.into()
+    })
+}
+
+/// Bytes that came in base64.
+fn decoded<M: MethodType>(base64: &str) -> Result<Vec<u8>, Failure> {
+    BASE64_STANDARD.decode(base64).map_err(|error| {
         let (method, reason) = (M::NAME.to_owned(), error.to_string());
         bridge_client::Error::BadAnswer { method, reason }.into()
     })

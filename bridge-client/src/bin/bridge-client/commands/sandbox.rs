@@ -6,7 +6,6 @@ mod follow;
 use std::io::{IsTerminal, stdout};
 use std::os::unix::process::CommandExt;
 
-use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::MethodType;
 use bridge_protocol::methods::sandbox::commands::{ReadOutput, ReadOutputParams};
 use bridge_protocol::methods::sandbox::shells::{
@@ -17,7 +16,7 @@ use bridge_protocol::methods::sandbox::shells::{
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use super::{Context, answer, typed};
+use super::{Context, answer, decoded, typed};
 use crate::cli::sandbox::{self as cli, Sandbox};
 use crate::failure::Failure;
 use crate::output::Style;
@@ -154,12 +153,4 @@ async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<
     // From here on this terminal is tmux's; it returns only when it could not be started.
     let error = std::process::Command::new(program).args(arguments).env_remove("TMUX").exec();
     Err(Failure::File { path: program.into(), reason: format!("{error}: install tmux here") })
-}
-
-/// Bytes that came in base64.
-fn decoded<M: MethodType>(base64: &str) -> Result<Vec<u8>, Failure> {
-    BASE64_STANDARD.decode(base64).map_err(|error| {
-        let (method, reason) = (M::NAME.to_owned(), error.to_string());
-        bridge_client::Error::BadAnswer { method, reason }.into()
-    })
 }

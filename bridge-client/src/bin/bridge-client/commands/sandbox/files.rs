@@ -7,9 +7,9 @@ use bridge_protocol::methods::sandbox::files::{
     TransferParams, UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
 };
 
-use super::{decoded, done, shown};
+use super::{done, shown};
 use crate::cli::sandbox::{self as cli, Files};
-use crate::commands::{Context, typed};
+use crate::commands::{Context, decoded, typed};
 use crate::failure::Failure;
 use crate::output::{self, Style};
 use crate::params;

@@ -1,0 +1,148 @@
+//! What a person can type after `bridge-client act`.
+
+use clap::{Args, Subcommand};
+
+use super::sandbox::Edit;
+
+pub const ACT_HELP: &str = "\
+The daemon must have been started with --sandbox DIR. Each verb is one action of an agent; with
+--json the observation is printed as the agent gets it. Commands run in the agent's shell, which
+stays. Files are those below DIR; paths are relative to the directory of that shell.
+
+Examples:
+  bridge-client act run 'cd src && make'
+  bridge-client act --json run 'cd src && make' | jq .extras.metadata.exit_code
+  bridge-client act ipython 'import os; os.getcwd()'
+  bridge-client act read src/main.rs
+  git diff | bridge-client act write change.patch
+  bridge-client act edit a.py --old 'x = 1' --new 'x = 2'";
+
+const RUN_HELP: &str = "\
+The output appears as it comes. Ctrl-C interrupts the command and ends this program with 130.
+Where stdout is no terminal, lines end with a newline alone, as they would in a pipe.
+
+Exit codes: that of the command; 124 if it goes on after --timeout or, with --impatient, after 10
+seconds of silence; those of bridge-client if it could not be run at all.";
+
+const EDIT_HELP: &str = "\
+Examples:
+  bridge-client act edit a.py --old 'x = 1' --new 'x = 2'
+  bridge-client act edit a.py --insert-after 0 --new 'import os'
+  bridge-client act edit new.py --new 'print(1)'
+
+The old text must occur exactly once. Without --old and --insert-after a new file is created.
+Prints what the agent is told.";
+
+#[derive(Debug, Subcommand)]
+pub enum Act {
+    /// Run a command in the agent's shell, show its output, and end with its exit code
+    #[command(after_help = RUN_HELP)]
+    Run(Run),
+    /// Run a cell in the agent's IPython kernel, and show what it prints
+    Ipython {
+        #[command(flatten)]
+        shell: AgentShell,
+        /// The code, or - to read it from stdin
+        code: String,
+    },
+    /// Print a file, or some of its lines
+    Read(Read),
+    /// Write a file; its last line is ended
+    Write {
+        #[command(flatten)]
+        shell: AgentShell,
+        /// Which file
+        path: String,
+        /// The text [default: what is on stdin]
+        #[arg(long, value_name = "TEXT")]
+        content: Option<String>,
+    },
+    /// Replace a text that occurs once, insert lines, or create a file
+    #[command(after_help = EDIT_HELP)]
+    Edit(EditFile),
+    /// Take the latest edit of a file back
+    Undo(Place),
+    /// Create a directory, and those above it
+    Mkdir(Place),
+    /// Remove an empty directory
+    Rmdir(Place),
+    /// Remove a file
+    Rm {
+        #[command(flatten)]
+        place: Place,
+        /// Also a directory, with everything in it
+        #[arg(short, long)]
+        recursive: bool,
+    },
+    /// Print the text and the links of a web page
+    Browse {
+        #[command(flatten)]
+        shell: AgentShell,
+        /// Its address
+        url: String,
+    },
+    /// End the agent's shell and kernel; the next action gets new ones
+    Close {
+        #[command(flatten)]
+        shell: AgentShell,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct AgentShell {
+    /// The agent's shell, by its name
+    #[arg(long, value_name = "NAME", default_value = "agent")]
+    pub shell: String,
+}
+
+/// `act run COMMAND`
+#[derive(Args, Debug)]
+pub struct Run {
+    #[command(flatten)]
+    pub shell: AgentShell,
+    /// The text is for the command that runs: a line to type, or a key such as C-c
+    #[arg(long)]
+    pub input: bool,
+    /// In a shell made for this command
+    #[arg(long, conflicts_with = "input")]
+    pub fresh: bool,
+    /// Stop waiting after 10 seconds of silence, as agents do; the command goes on
+    #[arg(long)]
+    pub impatient: bool,
+    /// The command, or - to read it from stdin; empty waits for the one that runs
+    pub command: String,
+}
+
+/// `act edit PATH`
+#[derive(Args, Debug)]
+pub struct EditFile {
+    #[command(flatten)]
+    pub shell: AgentShell,
+    #[command(flatten)]
+    pub edit: Edit,
+}
+
+/// `act read PATH`
+#[derive(Args, Debug)]
+pub struct Read {
+    #[command(flatten)]
+    pub place: Place,
+    /// From this line on, counted from 0
+    #[arg(long, value_name = "LINE", conflicts_with = "view")]
+    pub start: Option<i64>,
+    /// Up to before this line
+    #[arg(long, value_name = "LINE", conflicts_with = "view")]
+    pub end: Option<i64>,
+    /// With numbers of lines; of a directory, what it holds
+    #[arg(long)]
+    pub view: bool,
+}
+
+/// Something in the workspace.
+#[derive(Args, Debug)]
+pub struct Place {
+    #[command(flatten)]
+    pub shell: AgentShell,
+    /// Its path
+    pub path: String,
+}

@@ -1,0 +1,220 @@
+//! `act …`: actions of an agent, and what it would be told.
+
+use bridge_protocol::methods::MethodType;
+use bridge_protocol::methods::action::{Execute, ExecuteParams, Observation, OutputPiece};
+use bridge_protocol::methods::sandbox::commands::{WaitForCommand, WaitOptions, WaitParams};
+use bridge_protocol::methods::sandbox::shells::ShellName;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::screen::Screen;
+use super::{CANCEL_WAIT, Context, typed};
+use crate::cli::act::{Act, AgentShell, EditFile, Place, Read, Run};
+use crate::cli::sandbox::Edit;
+use crate::failure::Failure;
+use crate::output::{self, Style};
+use crate::params;
+
+/// The exit code when the command goes on, as `timeout` has it.
+const GOES_ON: u8 = 124;
+
+pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
+    match command {
+        Act::Run(arguments) => run_command(context, arguments).await,
+        Act::Ipython { shell, code } => {
+            let code = text_or_stdin(code)?;
+            let args = json!({"code": code, "include_extra": false});
+            streamed(context, action("run_ipython", &shell, args)).await
+        }
+        Act::Read(Read { place, start, end, view }) => {
+            let mut args = json!({"path": place.path});
+            if view {
+                args["impl_source"] = json!("oh_aci");
+            }
+            for (name, line) in [("start", start), ("end", end)] {
+                if let Some(line) = line {
+                    args[name] = json!(line);
+                }
+            }
+            told(context, action("read", &place.shell, args)).await
+        }
+        Act::Write { shell, path, content } => {
+            let content = match content {
+                Some(content) => content,
+                None => {
+                    let text = params::read_stdin()?;
+                    // The action ends the last line itself.
+                    text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
+                }
+            };
+            done(context, action("write", &shell, json!({"path": path, "content": content}))).await
+        }
+        Act::Edit(EditFile { shell, edit }) => {
+            told(context, action("edit", &shell, edit_args(edit))).await
+        }
+        Act::Undo(Place { shell, path }) => {
+            let args = json!({"path": path, "command": "undo_edit"});
+            told(context, action("edit", &shell, args)).await
+        }
+        Act::Mkdir(Place { shell, path }) => {
+            done(context, action("mkdir", &shell, json!({"path": path}))).await
+        }
+        Act::Rmdir(Place { shell, path }) => {
+            done(context, action("rmdir", &shell, json!({"path": path}))).await
+        }
+        Act::Rm { place: Place { shell, path }, recursive } => {
+            let args = json!({"path": path, "recursive": recursive});
+            done(context, action("rm", &shell, args)).await
+        }
+        Act::Browse { shell, url } => {
+            told(context, action("browse", &shell, json!({"url": url}))).await
+        }
+        Act::Close { shell } => done(context, action("close", &shell, json!({}))).await,
+    }
+}
+
+async fn run_command(context: Context, arguments: Run) -> Result<(), Failure> {
+    let Run { shell, input, fresh, impatient, command } = arguments;
+    let command = text_or_stdin(command)?;
+    let args = json!({
+        "command": command, "is_input": input, "is_static": fresh, "blocking": !impatient,
+    });
+    streamed(context, action("run", &shell, args)).await
+}
+
+fn edit_args(edit: Edit) -> Value {
+    let Edit { path, old, insert_after, new } = edit;
+    match (old, insert_after) {
+        (Some(old), _) => {
+            json!({"path": path, "command": "str_replace", "old_str": old, "new_str": new})
+        }
+        (None, Some(line)) => {
+            json!({"path": path, "command": "insert", "insert_line": line, "new_str": new})
+        }
+        (None, None) => json!({"path": path, "command": "create", "file_text": new}),
+    }
+}
+
+fn action(kind: &str, shell: &AgentShell, args: Value) -> ExecuteParams {
+    let Value::Object(args) = args else { unreachable!("arguments are objects") };
+    let shell = ShellName(shell.shell.clone());
+    ExecuteParams { action: kind.to_owned(), args, shell, ..ExecuteParams::default() }
+}
+
+fn text_or_stdin(text: String) -> Result<String, Failure> {
+    match &*text {
+        "-" => params::read_stdin(),
+        _ => Ok(text),
+    }
+}
+
+/// Carries out an action of which there is nothing to say if it succeeds.
+async fn done(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
+    let result = context.call::<Execute>(&params).await?;
+    show(&mut context, &result, |_| None).await
+}
+
+/// Carries out an action and prints what the agent is told.
+async fn told(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
+    let result = context.call::<Execute>(&params).await?;
+    show(&mut context, &result, |observation| Some(observation.content)).await
+}
+
+/// Prints an observation as it came where JSON was asked for, otherwise its words. An error is complained
+/// of.
+async fn show(
+    context: &mut Context,
+    result: &RawValue,
+    words: impl FnOnce(Observation) -> Option<String>,
+) -> Result<(), Failure> {
+    let observation = typed::<Execute>(result)?;
+    let is_error = observation.observation == "error";
+    match (context.output.style, is_error) {
+        (Style::Json, _) => context.output.json(result).await?,
+        (_, true) => output::complain(&observation.content),
+        (_, false) => {
+            if let Some(text) = words(observation) {
+                context.output.text(&text).await?;
+            }
+        }
+    }
+    match is_error {
+        true => Err(Failure::Command(1)),
+        false => Ok(()),
+    }
+}
+
+/// Carries out a command or a cell and shows what it prints. Ctrl-C interrupts it.
+async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(), Failure> {
+    params.stream = context.output.style != Style::Json;
+    let raw = to_raw_value(&params).expect("our own types always print");
+    let client = context.client().await?;
+    let mut call = client.call_raw(Execute::NAME, Some(raw), context.timeout);
+    let mut screen = Screen::new(&client, params.shell, None, false, &mut context.output);
+    let mut shown = Shown::Nothing;
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
+    loop {
+        let piece = tokio::select! {
+            piece = call.progress() => piece,
+            _ = interrupts.recv() => {
+                call.cancel();
+                let _ = tokio::time::timeout(CANCEL_WAIT, call.answer()).await;
+                return Err(Failure::Interrupted);
+            }
+        };
+        let Some(piece) = piece else { break };
+        let Ok(piece) = serde_json::from_str::<OutputPiece>(piece.get()) else { continue };
+        match (piece.start, piece.end) {
+            (Some(start), Some(end)) => {
+                screen.show_at(start, piece.text.as_bytes(), end.saturating_sub(start)).await?;
+            }
+            _ => screen.show(piece.text.as_bytes()).await?,
+        }
+        shown = if piece.text.ends_with('\n') { Shown::Lines } else { Shown::PartOfALine };
+    }
+    let result = call.await?;
+    show_the_rest(&mut screen).await?;
+    screen.end().await?;
+    client.close().await;
+    let observation = typed::<Execute>(&result)?;
+    let metadata = observation.extras.get("metadata").unwrap_or(&Value::Null);
+    let exit_code = metadata["exit_code"].as_i64();
+    let suffix = metadata["suffix"].as_str().unwrap_or_default();
+    show(&mut context, &result, |observation| match shown {
+        // A command that goes on may have been seen before; what is new of it is in the content.
+        Shown::Nothing if exit_code == Some(-1) => Some(observation.content),
+        Shown::PartOfALine if exit_code.is_none() => Some("\n".to_owned()),
+        _ => None,
+    })
+    .await?;
+    match exit_code {
+        None | Some(0) => Ok(()),
+        Some(-1) => {
+            output::note(suffix.trim());
+            Err(Failure::Command(GOES_ON))
+        }
+        Some(code) => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),
+    }
+}
+
+/// The last pieces may be missing, too. Then the command is still the latest of its shell, unless somebody
+/// was quick, whose output is not ours to show.
+async fn show_the_rest(screen: &mut Screen<'_>) -> Result<(), Failure> {
+    let Some(next) = screen.next else { return Ok(()) };
+    let wait = WaitOptions { limit_ms: Some(0.0), output_bytes: Some(0), ..WaitOptions::default() };
+    let params = WaitParams { shell: screen.shell.clone(), wait, ..WaitParams::default() };
+    let output = screen.client.call::<WaitForCommand>(&params, None).await?.output;
+    match (output.start..=output.end).contains(&next) {
+        true => screen.fill_up_to(output.end).await,
+        false => Ok(()),
+    }
+}
+
+/// What was shown of the output.
+#[derive(Clone, Copy)]
+enum Shown {
+    Nothing,
+    PartOfALine,
+    Lines,
+}

@@ -1,0 +1,133 @@
+//! The output of a command as it comes, on our stdout.
+//!
+//! The pieces that the daemon sends may be dropped when we are slow. Their places in the log show what
+//! is missing, which is then read from there: what is printed has no holes.
+
+use bridge_client::Client;
+use bridge_protocol::methods::sandbox::commands::{ReadOutput, ReadOutputParams};
+use bridge_protocol::methods::sandbox::shells::ShellName;
+
+use super::decoded;
+use crate::failure::Failure;
+use crate::output::{Output, Style};
+
+/// Bytes to read at once when some are missing.
+const READ: u64 = 1 << 20;
+
+/// Where the output goes, and how far it has come.
+pub struct Screen<'a> {
+    pub client: &'a Client,
+    pub shell: ShellName,
+    /// The offset of the next byte to show, once there was one.
+    pub next: Option<u64>,
+    line_ends: Option<LineEnds>,
+    pub output: &'a mut Output,
+}
+
+impl<'a> Screen<'a> {
+    pub fn new(
+        client: &'a Client,
+        shell: ShellName,
+        next: Option<u64>,
+        raw: bool,
+        output: &'a mut Output,
+    ) -> Self {
+        // A terminal gets what the command printed for one; a pipe gets lines.
+        let line_ends = (!raw && output.style == Style::Pipe).then(LineEnds::default);
+        Self { client, shell, next, line_ends, output }
+    }
+
+    /// Shows a piece that has this place in the log, and before it what is missing.
+    pub async fn show_at(&mut self, start: u64, bytes: &[u8], length: u64) -> Result<(), Failure> {
+        self.fill_up_to(start).await?;
+        self.show(bytes).await?;
+        self.next = Some(start + length);
+        Ok(())
+    }
+
+    /// Shows what is held back of the last line end.
+    pub async fn end(&mut self) -> Result<(), Failure> {
+        if let Some(line_ends) = &mut self.line_ends {
+            let rest = line_ends.finish();
+            self.output.bytes(rest).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads and shows what lies between the last byte shown and this offset.
+    pub async fn fill_up_to(&mut self, offset: u64) -> Result<(), Failure> {
+        while let Some(from) = self.next.filter(|next| *next < offset) {
+            let params = ReadOutputParams {
+                shell: self.shell.clone(),
+                from: Some(from),
+                bytes: Some(READ.min(offset - from)),
+                raw: true,
+                colours: false,
+            };
+            let read = self.client.call::<ReadOutput>(&params, None).await?;
+            let bytes = decoded::<ReadOutput>(&read.base64.unwrap_or_default())?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            self.show(&bytes).await?;
+            self.next = Some(from + bytes.len() as u64);
+        }
+        Ok(())
+    }
+
+    pub async fn show(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match &mut self.line_ends {
+            Some(line_ends) => {
+                let bytes = line_ends.plain(bytes);
+                self.output.bytes(&bytes).await
+            }
+            None => self.output.bytes(bytes).await,
+        }
+    }
+}
+
+/// Turns the line ends of a terminal into those of a file, however the bytes are cut.
+#[derive(Debug, Default)]
+struct LineEnds {
+    held: bool,
+}
+
+impl LineEnds {
+    fn plain(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut plain = Vec::with_capacity(bytes.len() + 1);
+        for &byte in bytes {
+            if self.held && byte != b'\n' {
+                plain.push(b'\r');
+            }
+            self.held = byte == b'\r';
+            if !self.held {
+                plain.push(byte);
+            }
+        }
+        plain
+    }
+
+    fn finish(&mut self) -> &'static [u8] {
+        match std::mem::take(&mut self.held) {
+            true => b"\r",
+            false => b"",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_become_plain_however_the_bytes_are_cut() {
+        let printed = b"a\r\nb\rc\r\r\n\r";
+        for cut in 0..=printed.len() {
+            let mut line_ends = LineEnds::default();
+            let mut plain = line_ends.plain(&printed[..cut]);
+            plain.extend(line_ends.plain(&printed[cut..]));
+            plain.extend(line_ends.finish());
+            assert_eq!(plain, b"a\nb\rc\r\n\r", "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+use harness::{Program, SandboxDaemon, binary, command, kernel_python, run_directory};
+use serde_json::{Value, json};
+
+const LANDLOCK: [&str; 2] = ["--require", "landlock"];
+
+/// Says so where the kernel lacks it.
+fn landlock_works() -> bool {
+    let mut doctor = Program::start(command(binary("sandbox")).arg("doctor"));
+    doctor.wait();
+    let works = doctor.rest().iter().any(|line| line.starts_with("isolation landlock: restricts"));
+    if !works {
+        eprintln!("skipped: this kernel has no Landlock");
+    }
+    works
+}
+
+fn exit_code(observation: &Value) -> &Value {
+    &observation["extras"]["metadata"]["exit_code"]
+}
+
+#[test]
+fn commands_write_only_in_the_workspace() {
+    if !landlock_works() {
+        return;
+    }
+    let mut sandbox = SandboxDaemon::start_with(&LANDLOCK);
+    let mut client = sandbox.client();
+    let outside = run_directory();
+    let write = format!("echo x > {}/new", outside.path().display());
+    for round in ["first", "after a kill"] {
+        let inside = client.act("run", json!({"command": "echo x > new && f=$(mktemp) && rm $f"}));
+        assert_eq!(*exit_code(&inside), 0, "{round}: {inside}");
+        assert_ne!(*exit_code(&client.act("run", json!({"command": write}))), 0, "{round}");
+        let fresh = json!({"command": write, "is_static": true});
+        assert_ne!(*exit_code(&client.act("run", fresh)), 0, "{round}");
+        assert_ne!(client.run(&write)["exitCode"], 0, "{round}");
+        sandbox.kill_and_start_again();
+        client = sandbox.client();
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn cells_are_confined_as_commands_are() {
+    if !landlock_works() {
+        return;
+    }
+    let flags = [&LANDLOCK[..], &["--kernel-python", kernel_python()]].concat();
+    let sandbox = SandboxDaemon::start_with(&flags);
+    let mut client = sandbox.client();
+    let outside = run_directory();
+    let code = format!(
+        "import socket
+def attempt(what):
+    try: what(); return 'done'
+    except OSError as error: return type(error).__name__
+print(attempt(lambda: open('inside', 'w')),
+      attempt(lambda: open('{}/new', 'w')),
+      attempt(lambda: socket.socket(socket.AF_UNIX)))",
+        outside.path().display()
+    );
+    let cell = client.act("run_ipython", json!({"code": code, "include_extra": false}));
+    assert_eq!(cell["content"], "done PermissionError PermissionError");
+    assert!(sandbox.workspace().join("inside").exists());
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_daemon_that_confines_does_not_find_free_shells() {
+    if !landlock_works() {
+        return;
+    }
+    let mut sandbox = SandboxDaemon::start();
+    sandbox.client().run("free=yes");
+    sandbox.kill_and_start_with(&LANDLOCK);
+    let mut client = sandbox.client();
+    assert_eq!(client.call("sandbox/listShells", json!({})), json!({"shells": []}));
+    assert_eq!(client.run("echo \"<$free>\"")["output"]["text"], "<>");
+}
+
+#[test]
+fn what_cannot_be_confined_is_not_started() {
+    let (runtime, workspace) = (run_directory(), run_directory());
+    let start = |flags: &[&str], temporary: &std::path::Path| {
+        let mut daemon = command(binary("bridge-daemon"));
+        daemon.env("XDG_RUNTIME_DIR", runtime.path()).env("TMPDIR", temporary);
+        let mut program = Program::start(daemon.arg("serve").args(flags));
+        (program.wait().code(), program.stderr())
+    };
+    let workspace = workspace.path().to_str().unwrap();
+    for (flags, code, word) in [
+        (&["--require", "landlock"][..], 2, "--sandbox"),
+        (&["--sandbox", workspace, "--require", "docker"], 2, "none or landlock"),
+    ] {
+        let (ended, said) = start(flags, runtime.path());
+        assert_eq!(ended, Some(code), "{said}");
+        assert!(said.contains(word), "{said}");
+    }
+    // Where commands could change their own walls.
+    if landlock_works() {
+        let flags = ["--sandbox", workspace, "--require", "landlock"];
+        let (ended, said) = start(&flags, runtime.path());
+        assert_eq!(ended, Some(125), "{said}");
+        assert!(said.contains("choose another"), "{said}");
+        let left = std::fs::read_dir(runtime.path().join("run-bridge")).unwrap();
+        assert_eq!(left.count(), 0, "nothing is left behind");
+    }
+}
