@@ -7,8 +7,7 @@ Run it from the repository; the sandbox is the directory for temporary files:
 
 import sys
 
-from vscode_bridge import BridgeError
-from vscode_bridge.sandbox import Sandbox
+from vscode_bridge import BridgeError, agent
 
 PROGRAM = """\
 def mean(numbers):
@@ -20,22 +19,19 @@ print("mean:", mean([1, 2, 6]))
 
 
 def main() -> int:
-    with Sandbox() as sandbox:
-        shell = sandbox.create_shell()
-        place = shell.run("mktemp -d -p . agent-XXXXXX").text
-        try:
-            sandbox.write(f"{place}/mean.py", PROGRAM)
-            shell.run(f"cd {place}")
-            first = shell.run("python3 mean.py")
-            print("exit code", first.exit_code, "and", first.text.splitlines()[-1])
-            for found in sandbox.grep("len(number)", place, literal=True):
-                print(f"{found.path}:{found.line}:{found.text}")
-            sandbox.replace(f"{place}/mean.py", "len(number)", "len(numbers)")
-            second = shell.run("python3 mean.py", on_output=lambda text: print(text, end=""))
-            print("exit code", second.exit_code)
-        finally:
-            shell.close()
-            sandbox.remove(place, recursive=True)
+    place = agent.run("mktemp -d -p . agent-XXXXXX").content
+    agent.run(f"cd {place}")
+    try:
+        agent.write("mean.py", PROGRAM)
+        first = agent.run("python3 mean.py")
+        print("exit code", first.exit_code, "and", first.content.splitlines()[-1])
+        print(agent.run("grep -HnF 'len(number)' mean.py").content)
+        agent.replace("mean.py", "len(number)", "len(numbers)")
+        second = agent.run("python3 mean.py", on_output=lambda text: print(text, end=""))
+        print("exit code", second.exit_code)
+    finally:
+        agent.run("cd ..")
+        agent.rm(place, recursive=True)
     return 0
 
 

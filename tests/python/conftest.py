@@ -41,6 +41,22 @@ def client(daemon: Daemon) -> Iterator[Client]:
 
 
 @pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of a sandbox. Its shells find no start-up files of anybody."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "work").mkdir()
+    return (tmp_path / "work").resolve()
+
+
+@pytest.fixture
+def sandbox_daemon(workspace: Path, start_daemon: Callable[..., Daemon]) -> Daemon:
+    """A daemon with a sandbox."""
+    return start_daemon("--sandbox", str(workspace))
+
+
+@pytest.fixture
 def no_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bridge in the environment."""
     for name in VARIABLES:
@@ -48,12 +64,28 @@ def no_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def inside(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, no_bridge: None) -> Iterator[Daemon]:
-    """The daemon, with its variables set in this process: the module's functions use it."""
-    for name, value in daemon.env.items():
-        monkeypatch.setenv(name, value)
-    yield daemon
-    _api._module_bridge._client.close()
+def enter(monkeypatch: pytest.MonkeyPatch, no_bridge: None) -> Iterator[Callable[[Daemon], Daemon]]:
+    """Sets a daemon's variables in this process: the module's functions use it."""
+
+    def enter(daemon: Daemon) -> Daemon:
+        for name, value in daemon.env.items():
+            monkeypatch.setenv(name, value)
+        return daemon
+
+    yield enter
+    _api.client.close()
+
+
+@pytest.fixture
+def inside(daemon: Daemon, enter: Callable[[Daemon], Daemon]) -> Daemon:
+    """A daemon with default settings that the module's functions use."""
+    return enter(daemon)
+
+
+@pytest.fixture
+def inside_sandbox(sandbox_daemon: Daemon, enter: Callable[[Daemon], Daemon]) -> Daemon:
+    """The same with a sandbox."""
+    return enter(sandbox_daemon)
 
 
 @pytest.fixture

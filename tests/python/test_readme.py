@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import sys
@@ -11,6 +12,7 @@ from typing import Callable, List
 import pytest
 
 import vscode_bridge
+from vscode_bridge import agent
 
 from bridge import ROOT, Daemon, chat_rule, run
 
@@ -23,6 +25,7 @@ OUTPUT = [
     ["17user Remember the number 17"],
     ["None", "0.1.0", "['2', '4']", "6"],
     ["Hello World", "1", "1 Goodbye World", "hello.sh 1"],
+    ["1", "2", "3", "0 ['1', '2', '3']", "+seq 2 $1", "not_found", "2", "count"],
     ["not allowed: NotAllowed"],
     ["vscode/chat through the adapter"],
 ]
@@ -36,8 +39,8 @@ def test_there_is_an_output_for_each_snippet() -> None:
 def test_snippet(
     start_daemon: Callable[..., Daemon], tmp_path: Path, snippet: str, printed: List[str]
 ) -> None:
-    sandbox = ["--sandbox", str(tmp_path)] if "sandbox" in snippet else []
-    daemon = start_daemon(*sandbox)
+    needs_sandbox = "sandbox" in snippet or "agent" in snippet
+    daemon = start_daemon(*(["--sandbox", str(tmp_path)] if needs_sandbox else []))
     history = [{"role": "user", "content": "Remember the number 17", "timestamp": 1}]
     reload_window = "workbench.action.reloadWindow"
     daemon.host(
@@ -85,3 +88,16 @@ def test_the_table_of_exceptions_is_complete() -> None:
     names = set(re.findall(r"`(\w+)`", table))
     exceptions = {error.__name__ for error in vscode_bridge.BridgeError.__subclasses__()}
     assert names == exceptions
+
+
+def test_the_table_of_actions_is_complete() -> None:
+    table = README[README.index("| functions |") : README.index("`content` is what")]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
+    functions = [name for names, _ in rows for name in re.findall(r"`(\w+)", names)]
+    assert sorted(functions) == sorted(name for name in agent.__all__ if name.islower())
+    for _, returned in rows:
+        kinds = re.findall(r"`(\w*Observation)`", returned)
+        fields = re.findall(r"`([a-z_]+)`", returned.partition(":")[2].partition(";")[0])
+        for kind in kinds:
+            known = {field.name for field in dataclasses.fields(getattr(agent, kind))}
+            assert set(fields) <= known, f"{kind} has no {set(fields) - known}"

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
-from typing import Callable, Iterator, List
+from typing import Any, Awaitable, Callable, Iterator, List
 
 import pytest
 
-from vscode_bridge import Client, RequestRefused, _protocol
-from vscode_bridge.sandbox import Command, Entry, Match, Sandbox
+from vscode_bridge import AsyncClient, Client, RequestRefused, _protocol
+from vscode_bridge.sandbox import AsyncSandbox, Command, Entry, Match, Sandbox
 
 from bridge import LIMIT, Daemon
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of the sandbox. The shells find no start-up files of anybody."""
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    (tmp_path / "work").mkdir()
-    return (tmp_path / "work").resolve()
-
-
-@pytest.fixture
-def client(workspace: Path, start_daemon: Callable[..., Daemon]) -> Iterator[Client]:
-    """A client of a daemon with a sandbox."""
-    daemon = start_daemon("--sandbox", str(workspace))
-    with Client(daemon.endpoint) as client:
+def client(sandbox_daemon: Daemon) -> Iterator[Client]:
+    """A client of that daemon."""
+    with Client(sandbox_daemon.endpoint) as client:
         yield client
 
 
@@ -173,6 +163,72 @@ def test_what_fails_says_why(
 def test_without_a_sandbox_the_remedy_is_told(daemon: Daemon) -> None:
     with Client(daemon.endpoint) as client, pytest.raises(RequestRefused, match="--sandbox DIR"):
         Sandbox(client).shell().run("true")
+
+
+def run(daemon: Daemon, work: Callable[[AsyncSandbox], Awaitable[Any]]) -> None:
+    """Runs `work` with a sandbox for asyncio, within the limit."""
+
+    async def main() -> None:
+        async with AsyncClient(daemon.endpoint) as client:
+            await asyncio.wait_for(work(AsyncSandbox(client)), LIMIT)
+
+    asyncio.run(main())
+
+
+def test_the_same_for_asyncio(sandbox_daemon: Daemon) -> None:
+    async def work(sandbox: AsyncSandbox) -> None:
+        await sandbox.write("src/a.py", "x = 1\n")
+        assert "+x = 2" in (await sandbox.replace("src/a.py", "1", "2")).diff
+        shell = await sandbox.create_shell("s1", cwd="src")
+        ended = await shell.run("cat a.py; (exit 3)")
+        assert (ended.text, ended.exit_code) == ("x = 2", 3)
+        assert repr(shell) == "AsyncShell('s1')"
+        first, second = await asyncio.gather(
+            sandbox.shell("s2").run("mkfifo pipe; cat pipe"),
+            shell.run("until [ -p ../pipe ]; do :; done; echo through > ../pipe"),
+        )
+        assert (first.text, second.ok) == ("through", True)
+        with pytest.raises(RequestRefused) as caught:
+            await sandbox.read("missing")
+        assert caught.value.kind == "NotFound"
+
+    run(sandbox_daemon, work)
+
+
+def test_output_comes_whole_and_in_order_for_asyncio(sandbox_daemon: Daemon) -> None:
+    async def work(sandbox: AsyncSandbox) -> None:
+        pieces: List[str] = []
+        await sandbox.shell().run("seq 1 100000", on_output=pieces.append)
+        assert "".join(pieces) == "".join(f"{n}\r\n" for n in range(1, 100_001))
+
+    run(sandbox_daemon, work)
+
+
+def test_cancelling_the_task_leaves_the_command_alone(sandbox_daemon: Daemon) -> None:
+    async def work(sandbox: AsyncSandbox) -> None:
+        shell, ready = sandbox.shell(), asyncio.Event()
+        command = "echo ready; read -s x; echo got $x"
+        task = asyncio.ensure_future(shell.run(command, on_output=lambda text: ready.set()))
+        await ready.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await shell.wait(limit=0)).details["why"] == "limit"
+        await shell.type("it")
+        assert "got it" in (await shell.wait()).text
+
+    run(sandbox_daemon, work)
+
+
+def test_it_has_a_connection_of_its_own(inside_sandbox: Daemon) -> None:
+    with Sandbox() as sandbox:
+        sandbox.write("a", "one")
+
+    async def main() -> str:
+        async with AsyncSandbox() as sandbox:
+            return await sandbox.read("a")
+
+    assert asyncio.run(main()) == "one"
 
 
 def test_commands_may_take_long() -> None:

@@ -9,12 +9,12 @@ from ._client import Client
 from ._methods import BlockingMethods
 from ._protocol import ConversationLike
 
+client = Client()
+"""The one client of this process, which all functions share."""
+
 
 class _ModuleBridge(BlockingMethods):
-    """The debug adapter's bridge while there is one, else the one client of this process."""
-
-    def __init__(self) -> None:
-        self._client = Client()
+    """The debug adapter's bridge while there is one, else the client."""
 
     def require(self) -> None:
         self._current().require()
@@ -33,7 +33,7 @@ class _ModuleBridge(BlockingMethods):
         return self._current()._stream_chat(params, timeout, conversation)
 
     def _current(self) -> BlockingMethods:
-        return _debug.installed() or self._client
+        return _debug.installed() or client
 
 
 _module_bridge = _ModuleBridge()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from typing import (
     Any,
     AsyncIterator,
@@ -15,14 +14,14 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
-    Type,
     Union,
     overload,
 )
 
 from . import _endpoint, _protocol
-from ._call import Call
+from ._call import Call, streamed
 from ._connection import Connection
+from ._context import AsyncContext
 from ._endpoint import Endpoint
 from ._exceptions import BridgeError
 from ._methods import CHAT_TIMEOUT, COMMAND_TIMEOUT
@@ -32,7 +31,7 @@ CLOSE_LIMIT = 2.0
 """Seconds that ``close`` may take to say goodbye."""
 
 
-class AsyncClient:
+class AsyncClient(AsyncContext):
     """A connection to the bridge on the running event loop.
 
     The methods are those of ``Client``, to be awaited. Any number may be under way; cancelling the
@@ -46,22 +45,14 @@ class AsyncClient:
         self._find_endpoint = _endpoint.finder(endpoint)
         self._connection: Optional[Connection] = None
 
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        await self.close()
-
     async def close(self) -> None:
         """Ends the connection. Requests that still wait are cancelled; a later one reconnects."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close(CLOSE_LIMIT)
+
+    async def _leave(self) -> None:
+        await self.close()
 
     async def request(
         self,
@@ -81,11 +72,11 @@ class AsyncClient:
                 answer.set_result(result)
 
         call = Call(_protocol.new_request(method, params or {}), timeout, on_done)
-        connection = self._start(call)
+        self._start(call)
         try:
             return await answer
         except asyncio.CancelledError:
-            connection.cancel(call)
+            self._cancel(call)
             raise
 
     @overload
@@ -161,16 +152,19 @@ class AsyncClient:
             await self.request(_protocol.CHAT, params, timeout), conversation
         )
 
-    def _start(self, call: Call) -> Connection:
+    def _start(self, call: Call) -> None:
         if self._connection is None:
             self._find_endpoint()
             loop = asyncio.get_running_loop()
             self._connection = Connection(loop, self._find_endpoint)
         self._connection.start(call)
-        return self._connection
+
+    def _cancel(self, call: Call) -> None:
+        if self._connection is not None:
+            self._connection.cancel(call)
 
 
-class AsyncChatStream(AsyncIterator[str]):
+class AsyncChatStream(AsyncIterator[str], AsyncContext):
     """The text of a chat as it comes. ``response`` is the whole of it, at the end.
 
     Ends its request when it is closed, left by ``async with``, or when the task that reads it is
@@ -189,14 +183,9 @@ class AsyncChatStream(AsyncIterator[str]):
         self._text = StreamedText()
         self._pieces: asyncio.Queue[Tuple[bool, Any]] = asyncio.Queue()
         self._ended = False
-        pieces = self._pieces
-        self._call = Call(
-            _protocol.new_request(_protocol.CHAT, params),
-            timeout,
-            on_done=lambda result, error: pieces.put_nowait((True, error or result)),
-            on_progress=lambda value: pieces.put_nowait((False, value)),
-        )
-        self._connection = client._start(self._call)
+        self._call = streamed(_protocol.CHAT, params, timeout, self._pieces.put_nowait)
+        self._client = client
+        client._start(self._call)
 
     def __aiter__(self) -> AsyncChatStream:
         return self
@@ -213,22 +202,14 @@ class AsyncChatStream(AsyncIterator[str]):
                 return piece
         raise StopAsyncIteration
 
-    async def __aenter__(self) -> AsyncChatStream:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    async def _leave(self) -> None:
         self.close()
 
     def close(self) -> None:
         """Cancels the request if it is still under way."""
         if not self._ended:
             self._ended = True
-            self._connection.cancel(self._call)
+            self._client._cancel(self._call)
 
     def _finish(self, value: Any) -> str:
         self._ended = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Tuple
 
 from . import _protocol
 from ._exceptions import BridgeError
@@ -40,3 +40,21 @@ class Call:
         self.sent = False
         self.timer: Optional[asyncio.TimerHandle] = None
         self.latest = 0.0
+
+
+def streamed(
+    method: str,
+    params: Mapping[str, Any],
+    timeout: Optional[float],
+    put: Callable[[Tuple[bool, Any]], None],
+) -> Call:
+    """A call of which everything goes into a queue, in order, and whether it is the last.
+
+    The last is the result, or the ``BridgeError``.
+    """
+    return Call(
+        _protocol.new_request(method, params),
+        timeout,
+        on_done=lambda result, error: put((True, error or result)),
+        on_progress=lambda value: put((False, value)),
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from queue import SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Tuple
 
 from . import _endpoint, _protocol
-from ._call import Call
+from ._call import Call, streamed
+from ._context import BlockingContext
 from ._endpoint import Endpoint
 from ._exceptions import BridgeError
 from ._methods import BlockingMethods
@@ -35,7 +35,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-class Client(BlockingMethods):
+class Client(BlockingMethods, BlockingContext):
     """A connection to the bridge for blocking code.
 
     Opens at the first request. May be used by many threads at once; their requests overlap. Ctrl-C
@@ -51,17 +51,6 @@ class Client(BlockingMethods):
         self._find_endpoint = _endpoint.finder(endpoint)
         self._background: Optional[Background] = None
 
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        self.close()
-
     def __del__(self) -> None:
         background = getattr(self, "_background", None)
         if background is not None:
@@ -76,6 +65,9 @@ class Client(BlockingMethods):
             background, self._background = self._background, None
         if background is not None:
             background.close(CLOSE_LIMIT)
+
+    def _leave(self) -> None:
+        self.close()
 
     def require(self) -> None:
         self._find_endpoint()
@@ -153,15 +145,9 @@ class ChatStream(Iterator[str]):
         self._text = StreamedText()
         self._pieces: SimpleQueue[Tuple[bool, Any]] = SimpleQueue()
         self._ended = False
-        # The callbacks hold the queue only: a stream that nobody reads any more is collected,
-        # and its request is cancelled.
-        pieces = self._pieces
-        self._call = Call(
-            _protocol.new_request(_protocol.CHAT, params),
-            timeout,
-            on_done=lambda result, error: pieces.put((True, error or result)),
-            on_progress=lambda value: pieces.put((False, value)),
-        )
+        # The call holds the queue only: a stream that nobody reads any more is collected, and its
+        # request is cancelled.
+        self._call = streamed(_protocol.CHAT, params, timeout, self._pieces.put)
         self._client = client
         client._start(self._call)
 

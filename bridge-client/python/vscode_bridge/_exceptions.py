@@ -13,6 +13,13 @@ Code written for the original module catches ``RuntimeError``; everything here i
         ├── BridgeBusy          too much is under way; wait and try again
         ├── RequestRefused      not allowed, blocked by the person, or not a valid request
         └── RequestFailed       the editor tried and reports an error of its own
+            └── ActionError     an agent's action failed; all of these are in vscode_bridge.agent
+                ├── NotFound            no such file or directory
+                ├── OutsideWorkspace    the path leads out of the sandbox
+                ├── PermissionDenied    the operating system does not allow it
+                ├── Invalid             the arguments make no sense, or do not fit the file
+                ├── Refused             a rule of the sandbox forbids it
+                └── Unavailable         what it needs is not there, for instance a kernel
 
 ``ConnectionLost``, ``HostGone`` and ``BridgeTimeout`` leave open whether the request was carried
 out. Nothing is ever repeated on its own: the caller knows whether that is safe.
@@ -90,9 +97,50 @@ class RequestFailed(BridgeError):
     """The editor tried and failed; the message is its own."""
 
 
+class ActionError(RequestFailed):
+    """An action failed, and the message is what the agent should read."""
+
+    error_id: str
+    """Its class on the wire, for instance ``"not_found"``; ``"internal"`` has no exception."""
+
+    raw: Dict[str, Any]
+    """The whole observation, as it came."""
+
+    def __init__(self, message: str, error_id: str, raw: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.error_id = error_id
+        self.raw = dict(raw)
+
+
+class NotFound(ActionError):
+    """There is no such file or directory."""
+
+
+class OutsideWorkspace(ActionError):
+    """The path leads out of the sandbox, be it by a link. Use one below its directory."""
+
+
+class PermissionDenied(ActionError):
+    """The operating system does not allow it."""
+
+
+class Invalid(ActionError):
+    """The arguments make no sense, or do not fit the file. The message says which."""
+
+
+class Refused(ActionError):
+    """A rule of the sandbox forbids it."""
+
+
+class Unavailable(ActionError):
+    """What the action needs is not there, for instance a Python with ipykernel."""
+
+
 # In tracebacks they stand under the name by which they are imported.
 for _exception in (BridgeError, *BridgeError.__subclasses__()):
     _exception.__module__ = "vscode_bridge"
+for _action_error in (ActionError, *ActionError.__subclasses__()):
+    _action_error.__module__ = "vscode_bridge.agent"
 
 _BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
     -32700: ("ParseError", RequestRefused),
@@ -141,3 +189,18 @@ def request_failed(error: object) -> BridgeError:
         kind=kind if isinstance(kind, str) else name,
         data=data,
     )
+
+
+_BY_ERROR_ID: Dict[str, Type[ActionError]] = {
+    "not_found": NotFound,
+    "outside_workspace": OutsideWorkspace,
+    "permission": PermissionDenied,
+    "invalid": Invalid,
+    "refused": Refused,
+    "unavailable": Unavailable,
+}
+
+
+def action_failed(message: str, error_id: str, raw: Mapping[str, Any]) -> ActionError:
+    """The exception for an observation of the kind ``error``; ``PROTOCOL.md`` section 11."""
+    return _BY_ERROR_ID.get(error_id, ActionError)(message, error_id, raw)

@@ -15,6 +15,8 @@ CHAT = "vscode/chat"
 SHOW_MESSAGE = "vscode/showMessage"
 EXECUTE_COMMAND = "vscode/executeCommand"
 GET_CHAT_HISTORY = "vscode/getChatHistory"
+EXECUTE_ACTION = "action/execute"
+CANCEL_ACTION = "action/cancel"
 
 MESSAGE_BYTES = 16 * 1024 * 1024
 """Longest message. The bridge closes the connection on a longer one, which would hit every other
@@ -24,23 +26,25 @@ TIMEOUT_MAX = 600.0
 """Longest deadline of a request in seconds; the bridge shortens longer ones to this."""
 
 SANDBOX_TIMEOUT_MAX = 24 * 3600.0
-"""The same for ``sandbox/*``: commands take as long as they take."""
+"""The same for ``sandbox/*`` and ``action/*``: commands take as long as they take."""
 
 Params = Dict[str, Any]
+
+_OF_SANDBOX = ("sandbox/", "action/")
 
 _ids = count(1)
 
 
 def longest_timeout(method: str) -> float:
     """Seconds that a request may take at most."""
-    return SANDBOX_TIMEOUT_MAX if method.startswith("sandbox/") else TIMEOUT_MAX
+    return SANDBOX_TIMEOUT_MAX if method.startswith(_OF_SANDBOX) else TIMEOUT_MAX
 
 
 def default_timeout(method: str) -> float:
     """Seconds that the bridge allows for a request that names no timeout."""
-    if method in ("sandbox/runCommand", "sandbox/wait"):
+    if method in ("sandbox/runCommand", "sandbox/wait", EXECUTE_ACTION):
         return SANDBOX_TIMEOUT_MAX
-    if method.startswith("sandbox/"):
+    if method.startswith(_OF_SANDBOX):
         return 120.0
     return 10.0 if method == EXECUTE_COMMAND else 30.0
 
@@ -147,6 +151,11 @@ def conversation_id(conversation: ConversationLike) -> Optional[str]:
     return conversation.id if isinstance(conversation, Conversation) else conversation
 
 
+def given(**members: Any) -> Params:
+    """Members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def milliseconds(timeout: float) -> float:
     """Seconds of the Python side as the wire's milliseconds."""
     valid = isinstance(timeout, (int, float)) and 0 <= timeout < float("inf")
@@ -166,9 +175,7 @@ def chat_params(
     conversation: ConversationLike,
 ) -> Params:
     """Parameters of ``vscode/chat``."""
-    params = _without_none(
-        message=message, model=model, conversationId=conversation_id(conversation)
-    )
+    params = given(message=message, model=model, conversationId=conversation_id(conversation))
     return _with_timeout(params, timeout)
 
 
@@ -249,10 +256,6 @@ class StreamedText:
             return whole
         seen = "".join(self._pieces)
         return whole[len(seen) :] if whole.startswith(seen) else ""
-
-
-def _without_none(**members: Any) -> Params:
-    return {name: value for name, value in members.items() if value is not None}
 
 
 def _with_timeout(params: Params, timeout: Optional[float]) -> Params:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import codecs
 from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
 from . import _protocol
-from ._call import Call
-from ._client import Client
-from ._exceptions import BridgeError
+from ._output import OnOutput, Output, log_bytes, log_params
+from ._protocol import given
+from ._twins import AsyncTwin, BlockingTwin, Twin, twin
 
-READ_BYTES = 1 << 20
-"""Output that is read at once."""
+if TYPE_CHECKING:
+    from ._async_client import AsyncClient
+    from ._client import Client
 
 
 @dataclass(frozen=True)
@@ -51,24 +50,23 @@ class Command:
         return self.exit_code == 0
 
 
-class Shell:
-    """A shell that stays. Objects of the same name speak to the same one."""
+class ShellMethods(Twin):
+    """What can be done with a shell."""
 
-    def __init__(self, client: Client, name: str) -> None:
-        self.name = name
-        self._client = client
+    name: str
 
     def __repr__(self) -> str:
-        return f"Shell({self.name!r})"
+        return f"{type(self).__name__}({self.name!r})"
 
-    def run(
+    @twin
+    async def run(
         self,
         command: str,
         *,
         limit: Optional[float] = None,
         quiet: Optional[float] = None,
         return_on_input: bool = False,
-        on_output: Optional[Callable[[str], None]] = None,
+        on_output: Optional[OnOutput] = None,
     ) -> Command:
         """Runs a text of any number of lines and waits for its end.
 
@@ -78,139 +76,113 @@ class Shell:
         """
         params = _waiting(limit, quiet, return_on_input)
         params.update(shell=self.name, command=command, create=True)
-        return self._follow("sandbox/runCommand", params, None, on_output)
+        return await self._run("sandbox/runCommand", params, None, on_output)
 
-    def wait(
+    @twin
+    async def wait(
         self,
         *,
         limit: Optional[float] = None,
         quiet: Optional[float] = None,
         return_on_input: bool = False,
         start: Optional[int] = None,
-        on_output: Optional[Callable[[str], None]] = None,
+        on_output: Optional[OnOutput] = None,
     ) -> Command:
         """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on."""
         params = _waiting(limit, quiet, return_on_input)
         params.update(given(shell=self.name, **{"from": start}))
-        return self._follow("sandbox/wait", params, start, on_output)
+        return await self._run("sandbox/wait", params, start, on_output)
 
-    def output(self, start: Optional[int] = None, *, size: Optional[int] = None) -> str:
+    @twin
+    async def output(self, start: Optional[int] = None, *, size: Optional[int] = None) -> str:
         """What the latest command printed, or the shell's log from an offset on, as shown."""
         params = given(bytes=size, **{"from": start})
-        return str(self._request("readOutput", params)["text"])
+        return str((await self._sandbox("readOutput", params))["text"])
 
-    def output_bytes(self, start: int, size: int) -> bytes:
+    @twin
+    async def output_bytes(self, start: int, size: int) -> bytes:
         """Bytes of the log. Fewer come if there are fewer, or more than can be read at once."""
-        params = {"from": start, "bytes": size, "raw": True}
-        return base64.b64decode(self._request("readOutput", params)["base64"])
+        return await self._read_log(start, size)
 
-    def type(self, text: str, *, enter: bool = True) -> None:
+    @twin
+    async def type(self, text: str, *, enter: bool = True) -> None:
         """Types a text, and Enter."""
-        self._request("sendInput", {"text": text, "enter": enter})
+        await self._sandbox("sendInput", {"text": text, "enter": enter})
 
-    def press(self, *keys: str) -> None:
+    @twin
+    async def press(self, *keys: str) -> None:
         """Presses keys: ``C-c``, ``C-d``, ``UP``, ``ENTER``, ``TAB``, ``ESC``, ``F1`` and so on."""
-        self._request("sendKeys", {"keys": list(keys)})
+        await self._sandbox("sendKeys", {"keys": list(keys)})
 
-    def interrupt(self) -> None:
+    @twin
+    async def interrupt(self) -> None:
         """Presses Ctrl-C."""
-        self.press("C-c")
+        await self._sandbox("sendKeys", {"keys": ["C-c"]})
 
-    def signal(self, name: str) -> None:
+    @twin
+    async def signal(self, name: str) -> None:
         """Signals the programs in the foreground: ``INT``, ``TERM``, ``KILL`` and so on."""
-        self._request("signal", {"signal": name})
+        await self._sandbox("signal", {"signal": name})
 
-    def resize(self, columns: int, rows: int) -> None:
+    @twin
+    async def resize(self, columns: int, rows: int) -> None:
         """Changes the size of the terminal."""
-        self._request("resize", {"columns": columns, "rows": rows})
+        await self._sandbox("resize", {"columns": columns, "rows": rows})
 
-    def attach_command(self, *, read_only: bool = False) -> str:
+    @twin
+    async def attach_command(self, *, read_only: bool = False) -> str:
         """What a person runs to watch the shell, or to type along."""
-        return str(self._request("attachCommand", {"readOnly": read_only})["command"])
+        return str((await self._sandbox("attachCommand", {"readOnly": read_only}))["command"])
 
-    def close(self) -> None:
+    @twin
+    async def close(self) -> None:
         """Ends the shell with all its programs. Its log is gone."""
-        self._request("closeShell", {})
+        await self._sandbox("closeShell", {})
 
-    def _request(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
+    async def _sandbox(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
         params = {"shell": self.name, **params}
-        return _protocol.members_of(self._client.request(f"sandbox/{method}", params))
+        return _protocol.members_of(await self._request(f"sandbox/{method}", params))
 
-    def _follow(
+    async def _read_log(self, start: int, size: int) -> bytes:
+        params = log_params(self.name, start, size)
+        return log_bytes(await self._request("sandbox/readOutput", params))
+
+    async def _run(
         self,
         method: str,
         params: Dict[str, Any],
         start: Optional[int],
-        on_output: Optional[Callable[[str], None]],
+        on_output: Optional[OnOutput],
     ) -> Command:
         if on_output is None:
-            return _command(self._client.request(method, params))
-        stream = _Stream(self, start, on_output)
-        return stream.run(self._client, method, {**params, "stream": True})
+            return _command(await self._request(method, params))
+        output = Output(on_output, self._read_log, start)
 
+        async def on_progress(value: Any) -> None:
+            offset, data = int(value["offset"]), base64.b64decode(value["base64"])
+            await output.piece(data, offset, offset + len(data))
 
-class _Stream:
-    """Hands output on as it comes, in the thread that waits.
-
-    The bridge drops pieces for a reader that is slow. Offsets show what is missing, and it is read
-    from the log.
-    """
-
-    def __init__(
-        self, shell: Shell, start: Optional[int], on_output: Callable[[str], None]
-    ) -> None:
-        self._shell = shell
-        self._next = start
-        self._on_output = on_output
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def run(self, client: Client, method: str, params: Mapping[str, Any]) -> Command:
-        pieces: SimpleQueue[Tuple[bool, Any]] = SimpleQueue()
-        call = Call(
-            _protocol.new_request(method, params),
-            None,
-            on_done=lambda result, error: pieces.put((True, error or result)),
-            on_progress=lambda value: pieces.put((False, value)),
-        )
-        client._start(call)
-        try:
-            while True:
-                last, value = pieces.get()
-                if last:
-                    return self._finish(value)
-                self._piece(_protocol.members_of(value))
-        except BaseException:
-            client._cancel(call)
-            raise
-
-    def _piece(self, value: Mapping[str, Any]) -> None:
-        offset, data = int(value["offset"]), base64.b64decode(value["base64"])
-        self._fill(offset)
-        self._show(data)
-        self._next = offset + len(data)
-
-    def _finish(self, value: Any) -> Command:
-        if isinstance(value, BridgeError):
-            raise value
-        command = _command(value)
+        command = _command(await self._follow(method, {**params, "stream": True}, on_progress))
         if command.details.get("ended") in (None, "atPrompt", "shellExited"):
-            self._next = command.start if self._next is None else self._next
-            self._fill(command.end)
-        self._show(b"", final=True)
+            await output.finish(command.start, command.end)
+        output.flush()
         return command
 
-    def _fill(self, offset: int) -> None:
-        while self._next is not None and self._next < offset:
-            data = self._shell.output_bytes(self._next, min(READ_BYTES, offset - self._next))
-            if not data:
-                return
-            self._show(data)
-            self._next += len(data)
 
-    def _show(self, data: bytes, final: bool = False) -> None:
-        text = self._decoder.decode(data, final)
-        if text:
-            self._on_output(text)
+class Shell(ShellMethods, BlockingTwin):
+    """A shell that stays. Objects of the same name speak to the same one."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        super().__init__(client)
+        self.name = name
+
+
+class AsyncShell(ShellMethods, AsyncTwin):
+    """The same for asyncio: the methods of ``Shell``, to be awaited."""
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        super().__init__(client)
+        self.name = name
 
 
 def _waiting(
@@ -239,8 +211,3 @@ def _command(result: object) -> Command:
         duration=None if duration is None else duration / 1000,
         details=details,
     )
-
-
-def given(**members: Any) -> Dict[str, Any]:
-    """Members that are not None."""
-    return {name: value for name, value in members.items() if value is not None}

@@ -8,7 +8,7 @@
 
 Shells stay: directory, variables and functions carry over from one command to the next. A command
 that outlives its wait goes on, and can be awaited, fed, read and interrupted. Files are those below
-DIR; paths are relative to it. Times are in seconds.
+DIR; paths are relative to it. Times are in seconds. For asyncio there is ``AsyncSandbox``.
 
 Everything raises ``BridgeError`` when it does not succeed. ``error.kind`` is for instance
 ``NotFound``, ``Conflict`` or ``OutsideWorkspace``; ``error.data["reason"]`` says it exactly.
@@ -17,16 +17,28 @@ Everything raises ``BridgeError`` when it does not succeed. ``error.kind`` is fo
 from __future__ import annotations
 
 import base64
+from abc import abstractmethod
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Type, Union
+from typing import Any, Dict, Generic, List, Mapping, Optional, TypeVar, Union
 
 from . import _protocol
-from ._client import Client
 from ._exceptions import RequestFailed
-from ._shell import Command, Shell, given
+from ._protocol import given
+from ._shell import AsyncShell, Command, Shell
+from ._twins import AsyncOwner, BlockingOwner, Twin, twin
 
-__all__ = ["Command", "Edited", "Entry", "Match", "Sandbox", "Shell"]
+__all__ = [
+    "AsyncSandbox",
+    "AsyncShell",
+    "Command",
+    "Edited",
+    "Entry",
+    "Match",
+    "Sandbox",
+    "Shell",
+]
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -58,53 +70,36 @@ class Edited:
     diff: str
 
 
-class Sandbox:
-    """The sandbox of a bridge. Without a ``client`` it opens a connection of its own."""
-
-    def __init__(self, client: Optional[Client] = None) -> None:
-        self._client = client or Client()
-        self._owns_client = client is None
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the connection, if it is our own. Shells and commands go on."""
-        if self._owns_client:
-            self._client.close()
+class SandboxMethods(Twin, Generic[S]):
+    """What can be done with a sandbox; ``S`` are its shells."""
 
     # Shells.
 
-    def shell(self, name: str = "main") -> Shell:
+    @abstractmethod
+    def shell(self, name: str = "main") -> S:
         """A shell by its name. It is started by its first ``run`` if it does not exist."""
-        return Shell(self._client, name)
 
-    def create_shell(
+    @twin
+    async def create_shell(
         self,
         name: Optional[str] = None,
         *,
         cwd: Optional[str] = None,
         environment: Optional[Mapping[str, str]] = None,
-    ) -> Shell:
+    ) -> S:
         """Starts a shell, under a drawn name if none is given."""
         params = given(shell=name, cwd=cwd, environment=dict(environment or {}))
-        return Shell(self._client, str(self._request("createShell", params)["shell"]))
+        return self.shell(str((await self._sandbox("createShell", params))["shell"]))
 
-    def shells(self) -> List[Dict[str, Any]]:
+    @twin
+    async def shells(self) -> List[Dict[str, Any]]:
         """All shells: ``shell``, ``state``, ``command``, ``cwd``, ``pid`` and more of each."""
-        return list(self._request("listShells", {})["shells"])
+        return list((await self._sandbox("listShells", {}))["shells"])
 
     # Files.
 
-    def read(
+    @twin
+    async def read(
         self,
         path: str,
         *,
@@ -114,55 +109,66 @@ class Sandbox:
     ) -> str:
         """The text of a file, or some of its lines, counted from 1. Line ends are as they are."""
         params = given(path=path, firstLine=first_line, lastLine=last_line, tail=tail)
-        content = self._request("readFile", params)
+        content = await self._sandbox("readFile", params)
         if content.get("kind") != "text":
             raise RequestFailed(f"{path} is no text: use read_bytes.", kind="Conflict")
         return str(content["text"])
 
-    def read_bytes(self, path: str) -> bytes:
+    @twin
+    async def read_bytes(self, path: str) -> bytes:
         """The bytes of a file."""
-        content = self._request("readFile", {"path": path, "raw": True})
+        content = await self._sandbox("readFile", {"path": path, "raw": True})
         return base64.b64decode(content["base64"])
 
-    def write(self, path: str, content: Union[str, bytes], *, replace: bool = True) -> None:
+    @twin
+    async def write(self, path: str, content: Union[str, bytes], *, replace: bool = True) -> None:
         """Writes a whole file in one step; directories above it are created."""
         params: Dict[str, Any] = {"path": path, "replace": replace}
         if isinstance(content, bytes):
             params["base64"] = base64.b64encode(content).decode("ascii")
         else:
             params["text"] = content
-        self._request("writeFile", params)
+        await self._sandbox("writeFile", params)
 
-    def create(self, path: str, text: str) -> Edited:
+    @twin
+    async def create(self, path: str, text: str) -> Edited:
         """Creates a file. Unlike ``write`` it can be undone, and refuses to replace."""
-        return _edited(self._request("editFile", {"path": path, "newText": text}))
+        return _edited(await self._sandbox("editFile", {"path": path, "newText": text}))
 
-    def replace(self, path: str, old: str, new: str) -> Edited:
+    @twin
+    async def replace(self, path: str, old: str, new: str) -> Edited:
         """Replaces a text that must occur exactly once."""
         params = {"path": path, "oldText": old, "newText": new}
-        return _edited(self._request("editFile", params))
+        return _edited(await self._sandbox("editFile", params))
 
-    def insert(self, path: str, after: int, text: str) -> Edited:
+    @twin
+    async def insert(self, path: str, after: int, text: str) -> Edited:
         """Inserts lines after a line; 0 is before the first."""
         params = {"path": path, "insertAfter": after, "newText": text}
-        return _edited(self._request("editFile", params))
+        return _edited(await self._sandbox("editFile", params))
 
-    def undo(self, path: str, *, force: bool = False) -> Edited:
+    @twin
+    async def undo(self, path: str, *, force: bool = False) -> Edited:
         """Takes the latest edit of a file back."""
-        return _edited(self._request("undoEdit", {"path": path, "force": force}))
+        return _edited(await self._sandbox("undoEdit", {"path": path, "force": force}))
 
-    def list(self, path: str = ".", *, nested: bool = False, hidden: bool = False) -> List[Entry]:
+    @twin
+    async def list(
+        self, path: str = ".", *, nested: bool = False, hidden: bool = False
+    ) -> List[Entry]:
         """The entries of a directory, and of those in it if ``nested``."""
         params = {"path": path, "nested": nested, "hidden": hidden}
-        entries = self._request("listFiles", params)["entries"]
+        entries = (await self._sandbox("listFiles", params))["entries"]
         return [Entry(entry["path"], entry["kind"]) for entry in entries]
 
-    def glob(self, pattern: str, path: str = ".", *, limit: int = 1000) -> List[str]:
+    @twin
+    async def glob(self, pattern: str, path: str = ".", *, limit: int = 1000) -> List[str]:
         """Files whose path matches, for instance ``src/**/*.py``."""
         params = {"pattern": pattern, "path": path, "limit": limit}
-        return list(self._request("glob", params)["paths"])
+        return list((await self._sandbox("glob", params))["paths"])
 
-    def grep(
+    @twin
+    async def grep(
         self,
         pattern: str,
         path: str = ".",
@@ -183,31 +189,58 @@ class Sandbox:
             context=context,
             limit=limit,
         )
-        lines = self._request("grep", params)["lines"]
+        lines = (await self._sandbox("grep", params))["lines"]
         return [Match(line["path"], line["line"], line["text"], line["matches"]) for line in lines]
 
-    def stat(self, path: str, *, follow: bool = True) -> Dict[str, Any]:
+    @twin
+    async def stat(self, path: str, *, follow: bool = True) -> Dict[str, Any]:
         """``kind``, ``size``, ``mode``, ``user``, ``group``, ``modifiedMs``, perhaps ``link``."""
-        return self._request("stat", {"path": path, "follow": follow})
+        return await self._sandbox("stat", {"path": path, "follow": follow})
 
-    def make_directory(self, path: str) -> None:
+    @twin
+    async def make_directory(self, path: str) -> None:
         """Creates a directory and those above it; one that exists is fine."""
-        self._request("makeDirectory", {"path": path})
+        await self._sandbox("makeDirectory", {"path": path})
 
-    def remove(self, path: str, *, recursive: bool = False) -> None:
+    @twin
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
         """Removes a file or, with ``recursive``, a whole directory."""
-        self._request("remove", {"path": path, "recursive": recursive})
+        await self._sandbox("remove", {"path": path, "recursive": recursive})
 
-    def move(self, source: str, target: str, *, replace: bool = False) -> None:
+    @twin
+    async def move(self, source: str, target: str, *, replace: bool = False) -> None:
         """Moves a file or directory."""
-        self._request("move", {"from": source, "to": target, "replace": replace})
+        await self._sandbox("move", {"from": source, "to": target, "replace": replace})
 
-    def copy(self, source: str, target: str, *, replace: bool = False) -> None:
+    @twin
+    async def copy(self, source: str, target: str, *, replace: bool = False) -> None:
         """Copies a file or directory."""
-        self._request("copy", {"from": source, "to": target, "replace": replace})
+        await self._sandbox("copy", {"from": source, "to": target, "replace": replace})
 
-    def _request(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
-        return _protocol.members_of(self._client.request(f"sandbox/{method}", params))
+    async def _sandbox(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
+        return _protocol.members_of(await self._request(f"sandbox/{method}", params))
+
+
+class Sandbox(SandboxMethods[Shell], BlockingOwner):
+    """The sandbox of a bridge. Without a ``client`` it opens a connection of its own."""
+
+    def shell(self, name: str = "main") -> Shell:
+        return Shell(self._client, name)
+
+    def close(self) -> None:
+        """Ends the connection, if it is our own. Shells and commands go on."""
+        self._leave()
+
+
+class AsyncSandbox(SandboxMethods[AsyncShell], AsyncOwner):
+    """The same for asyncio: the methods of ``Sandbox``, to be awaited, but for ``shell``."""
+
+    def shell(self, name: str = "main") -> AsyncShell:
+        return AsyncShell(self._client, name)
+
+    async def close(self) -> None:
+        """Ends the connection, if it is our own. Shells and commands go on."""
+        await self._leave()
 
 
 def _edited(result: Mapping[str, Any]) -> Edited:

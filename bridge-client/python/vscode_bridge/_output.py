@@ -1,0 +1,70 @@
+"""Output of commands on its way to a callback."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from typing import Any, Awaitable, Callable, Dict, Optional
+
+from . import _protocol
+
+READ_BYTES = 1 << 20
+"""Output that is read at once."""
+
+OnOutput = Callable[[str], object]
+"""Gets text; what it returns does not matter."""
+
+ReadLog = Callable[[int, int], Awaitable[bytes]]
+"""Reads bytes of a shell's log: from where, and how many at most."""
+
+
+class Output:
+    """Hands output on as it comes, where the command is awaited.
+
+    The bridge drops pieces for a reader that is slow. Their places in the shell's log show what is
+    missing, and it is read from there.
+    """
+
+    def __init__(self, on_output: OnOutput, read_log: ReadLog, start: Optional[int] = None) -> None:
+        self._on_output = on_output
+        self._read_log = read_log
+        self._next = start
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    async def piece(self, data: bytes, start: int, end: int) -> None:
+        """Takes a piece that lies at this place."""
+        await self._fill(start)
+        self._show(data)
+        self._next = end
+
+    async def finish(self, start: int, end: int) -> None:
+        """Takes the end of the output, which began and ends there."""
+        self._next = start if self._next is None else self._next
+        await self._fill(end)
+
+    def flush(self) -> None:
+        """Shows the beginning of a character that was left."""
+        self._show(b"", final=True)
+
+    async def _fill(self, offset: int) -> None:
+        while self._next is not None and self._next < offset:
+            data = await self._read_log(self._next, min(READ_BYTES, offset - self._next))
+            if not data:
+                return
+            self._show(data)
+            self._next += len(data)
+
+    def _show(self, data: bytes, final: bool = False) -> None:
+        text = self._decoder.decode(data, final)
+        if text:
+            self._on_output(text)
+
+
+def log_params(shell: str, start: int, size: int) -> Dict[str, Any]:
+    """Parameters of ``sandbox/readOutput`` for bytes of the log."""
+    return {"shell": shell, "from": start, "bytes": size, "raw": True}
+
+
+def log_bytes(result: object) -> bytes:
+    """The bytes in its result."""
+    return base64.b64decode(_protocol.members_of(result)["base64"])

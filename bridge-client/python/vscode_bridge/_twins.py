@@ -1,0 +1,213 @@
+"""Methods that are written once and serve blocking code and asyncio alike.
+
+``@twin`` makes such a method out of a coroutine that awaits nothing but ``_request`` and
+``_follow``. In an ``AsyncTwin`` they wait for the event loop, as coroutines do. In a
+``BlockingTwin`` they block and never suspend, so that the coroutine ends in one step, and a plain
+call of the method returns its result::
+
+    class Methods(Twin):
+        @twin
+        async def size(self, path: str) -> int: ...
+
+    class Files(Methods, BlockingTwin): ...     # files.size("a") is an int
+    class AsyncFiles(Methods, AsyncTwin): ...   # await files.size("a") is one
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import wraps
+from queue import SimpleQueue
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generic,
+    Mapping,
+    Optional,
+    Tuple,
+    TypeVar,
+    overload,
+)
+
+from ._call import Call, streamed
+from ._client import Client
+from ._context import AsyncContext, BlockingContext
+from ._exceptions import BridgeError
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec
+
+    from ._async_client import AsyncClient
+
+    P = ParamSpec("P")
+else:
+    P = TypeVar("P")  # Python 3.9 has no other; only type checkers look at it
+
+
+class Twin(ABC):
+    """What shared methods can use."""
+
+    @abstractmethod
+    async def _request(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
+    ) -> Any:
+        """Calls a method of the bridge and returns its result."""
+
+    async def _follow(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_progress: Callable[[Any], Awaitable[None]],
+        timeout: Optional[float] = None,
+    ) -> Any:
+        """Does the same, and passes on what comes before the result, in order.
+
+        Whatever ends this early cancels the request.
+        """
+        call, arrivals = self._begin(method, params, timeout)
+        try:
+            last, value = await self._next(arrivals)
+            while not last:
+                await on_progress(value)
+                last, value = await self._next(arrivals)
+        except BaseException:
+            self._cancel(call)
+            raise
+        if isinstance(value, BridgeError):
+            raise value
+        return value
+
+    @abstractmethod
+    def _begin(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float]
+    ) -> Tuple[Call, Any]:
+        """Sends a request; the second value is the queue for what comes back."""
+
+    @abstractmethod
+    async def _next(self, arrivals: Any) -> Tuple[bool, Any]:
+        """The next from that queue: whether it is the last, and the value."""
+
+    @abstractmethod
+    def _cancel(self, call: Call) -> None: ...
+
+
+class BlockingTwin(Twin):
+    """Shared methods for blocking code."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def _request(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
+    ) -> Any:
+        return self._client.request(method, params, timeout)
+
+    def _begin(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float]
+    ) -> Tuple[Call, Any]:
+        arrivals: SimpleQueue[Tuple[bool, Any]] = SimpleQueue()
+        call = streamed(method, params, timeout, arrivals.put)
+        self._client._start(call)
+        return call, arrivals
+
+    async def _next(self, arrivals: SimpleQueue[Tuple[bool, Any]]) -> Tuple[bool, Any]:
+        return arrivals.get()
+
+    def _cancel(self, call: Call) -> None:
+        self._client._cancel(call)
+
+
+class AsyncTwin(Twin):
+    """Shared methods for asyncio."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def _request(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
+    ) -> Any:
+        return await self._client.request(method, params, timeout)
+
+    def _begin(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float]
+    ) -> Tuple[Call, Any]:
+        from asyncio import Queue
+
+        arrivals: Queue[Tuple[bool, Any]] = Queue()
+        call = streamed(method, params, timeout, arrivals.put_nowait)
+        self._client._start(call)
+        return call, arrivals
+
+    async def _next(self, arrivals: Any) -> Tuple[bool, Any]:
+        last, value = await arrivals.get()
+        return last, value
+
+    def _cancel(self, call: Call) -> None:
+        self._client._cancel(call)
+
+
+class BlockingOwner(BlockingTwin, BlockingContext):
+    """A twin that opens a connection of its own unless it is given one."""
+
+    def __init__(self, client: Optional[Client] = None) -> None:
+        super().__init__(client or Client())
+        self._owns_client = client is None
+
+    def _leave(self) -> None:
+        if self._owns_client:
+            self._client.close()
+
+
+class AsyncOwner(AsyncTwin, AsyncContext):
+    """The same for asyncio."""
+
+    def __init__(self, client: Optional[AsyncClient] = None) -> None:
+        from ._async_client import AsyncClient
+
+        super().__init__(client or AsyncClient())
+        self._owns_client = client is None
+
+    async def _leave(self) -> None:
+        if self._owns_client:
+            await self._client.close()
+
+
+class twin(Generic[P, T]):  # noqa: N801 (it is used as a decorator)
+    """See the module's description."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
+        @wraps(function)
+        def blocking(*args: Any, **kwargs: Any) -> T:
+            return _in_one_step(function(*args, **kwargs))
+
+        self._function = function
+        self._blocking = blocking
+
+    @overload
+    def __get__(self, instance: BlockingTwin, owner: Any) -> Callable[P, T]: ...
+
+    @overload
+    def __get__(self, instance: AsyncTwin, owner: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __get__(self, instance: None, owner: Any) -> Callable[..., Any]: ...
+
+    def __get__(self, instance: Optional[Twin], owner: Any) -> Callable[..., Any]:
+        function: Any = self._blocking if issubclass(owner, BlockingTwin) else self._function
+        bound: Callable[..., Any] = function.__get__(instance, owner)
+        return bound
+
+
+def _in_one_step(coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise AssertionError("a method of a blocking twin awaited something else than its client")

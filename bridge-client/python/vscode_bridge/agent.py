@@ -1,0 +1,104 @@
+"""Actions of an agent in a bridge that was started with ``--sandbox DIR``.
+
+>>> from vscode_bridge import agent  # doctest: +SKIP
+>>> agent.write("hello.sh", "echo Hello $1")  # doctest: +SKIP
+>>> result = agent.run("sh hello.sh World", timeout=60)  # doctest: +SKIP
+>>> result.content, result.exit_code  # doctest: +SKIP
+('Hello World', 0)
+
+The same shells and files as in ``vscode_bridge.sandbox``, for those who think in actions and
+observations: a function returns what a language model should read, in ``content``, and what a
+program wants to know. Paths are relative to the directory of the agent's shell, or absolute, and
+lie in DIR. Times are in seconds.
+
+The functions act in the shell named ``agent``. ``Agent("second")`` acts in another one, beside them
+and with a kernel of its own; ``AsyncAgent`` has the same methods for asyncio.
+
+Ctrl-C, or the cancellation of the task, interrupts the command or cell that is waited for. What
+goes wrong is an ``ActionError``, which is a ``BridgeError``, with a message for the agent. What a
+program may want to catch has a class of its own: ``NotFound``, ``OutsideWorkspace``,
+``PermissionDenied``, ``Invalid``, ``Refused``, ``Unavailable``.
+"""
+
+from __future__ import annotations
+
+from . import _api
+from ._agent import Agent, AsyncAgent
+from ._exceptions import (
+    ActionError,
+    Invalid,
+    NotFound,
+    OutsideWorkspace,
+    PermissionDenied,
+    Refused,
+    Unavailable,
+)
+from ._observations import (
+    BrowseObservation,
+    CellObservation,
+    EditObservation,
+    Observation,
+    ReadObservation,
+    RunObservation,
+    WriteObservation,
+)
+
+__all__ = [
+    "ActionError",
+    "Agent",
+    "AsyncAgent",
+    "BrowseObservation",
+    "CellObservation",
+    "EditObservation",
+    "Invalid",
+    "NotFound",
+    "Observation",
+    "OutsideWorkspace",
+    "PermissionDenied",
+    "ReadObservation",
+    "Refused",
+    "RunObservation",
+    "Unavailable",
+    "WriteObservation",
+    "browse",
+    "cancel",
+    "close",
+    "create",
+    "execute",
+    "insert",
+    "interrupt",
+    "ipython",
+    "mkdir",
+    "read",
+    "replace",
+    "rm",
+    "rmdir",
+    "run",
+    "send_input",
+    "undo",
+    "view",
+    "wait",
+    "write",
+]
+
+_agent = Agent(client=_api.client)
+
+run = _agent.run
+wait = _agent.wait
+send_input = _agent.send_input
+interrupt = _agent.interrupt
+ipython = _agent.ipython
+read = _agent.read
+view = _agent.view
+write = _agent.write
+create = _agent.create
+replace = _agent.replace
+insert = _agent.insert
+undo = _agent.undo
+mkdir = _agent.mkdir
+rmdir = _agent.rmdir
+rm = _agent.rm
+browse = _agent.browse
+execute = _agent.execute
+cancel = _agent.cancel
+close = _agent.close
