@@ -358,7 +358,7 @@ fn a_killed_owner_or_helper_leaves_nothing_behind() {
             let mut lines = lines.map(Result::unwrap);
             let home = lines.find_map(|line| line.strip_prefix("up ").map(PathBuf::from)).unwrap();
             let found = processes_with(&mark);
-            let pid = |line: &String| line[6..line.find(':').unwrap()].parse::<u32>().unwrap();
+            let pid = |line: &String| line[..line.find(':').unwrap()].parse::<u32>().unwrap();
             let processes: Vec<_> = found.iter().map(pid).filter_map(ProcessId::of).collect();
             // Owner, helper, kernel and the sleeping program.
             assert!(processes.len() >= 4, "{found:?}");

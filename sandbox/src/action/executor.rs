@@ -13,7 +13,7 @@ use super::{
     Action, ActionError, BrowserSettings, Edit, Observation, Page, Read, ReadAs, Request, Run,
     RunIn, RunObservation, browse,
     conversation::{Conversation, Patience},
-    ipython::{Ipython, KernelSettings},
+    ipython::{Exports, Ipython, KernelSettings},
     text_files,
 };
 use crate::{
@@ -127,7 +127,8 @@ impl Executor {
             }
             Action::RunIpython { code } => {
                 let cwd = self.current_directory();
-                let cell = self.ipython.run(code, cwd, request.timeout, output).await?;
+                let cell =
+                    self.ipython.run(code, cwd, self.exports(), request.timeout, output).await?;
                 Ok(Observation::Cell(cell))
             }
             Action::Read(Read { path, form }) => {
@@ -184,6 +185,12 @@ impl Executor {
         if let Some(shells) = self.shells.write().await.take() {
             let _ = shells.shut_down().await;
         }
+    }
+
+    /// What the main shell has exported, unless it is busy.
+    async fn exports(&self) -> Option<Exports> {
+        let conversation = self.conversation.try_lock().ok()?;
+        conversation.session().exports().await.ok()
     }
 
     async fn run_in_main(
