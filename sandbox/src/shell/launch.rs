@@ -225,9 +225,9 @@ impl SecretPipe {
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
         overwrite_private(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
-        // Lines of a fixed length, as `init.bash` reads them.
-        let lines = format!("S;{seq:020};{}\nE;{seq:020};{}\n", start.as_str(), end.as_str());
-        self.0.write_all(lines.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+        // Of a fixed length each, as `init.bash` reads them.
+        let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
+        self.0.write_all(secrets.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
 
     /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
@@ -247,7 +247,7 @@ impl SecretPipe {
         let expected = Expected { end: end.digest(), ..expected };
         overwrite_private(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
-        let line = format!("E;{:020};{}\n", expected.seq, end.as_str());
-        self.0.write_all(line.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+        let secret = format!("E;{:020};{}", expected.seq, end.as_str());
+        self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
 }
