@@ -227,7 +227,9 @@ impl SecretPipe {
             .map_err(Error::io("writing the digests"))?;
         // Of a fixed length each, as `init.bash` reads them.
         let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
-        self.0.write_all(secrets.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+        self.0
+            .write_all(secrets.as_bytes())
+            .map_err(Error::io("writing to the shell's secret pipe"))
     }
 
     /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
