@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::{fs, process::Command, time::Duration};
+use std::process::{Command, Stdio};
 
 use support::{Home, LIMIT, Owner, processes_with, recorders, run, test, within};
 
@@ -40,35 +40,8 @@ fn a_hundred_sessions_do_not_mix() {
     });
 }
 
-/// What an owner that waits for a command, its recorder and its keeper do in so many seconds, one line
-/// for each: the call in which it sleeps.
-fn calls(home: &Home, seconds: u32, pids: &[u32]) -> Option<String> {
-    let trace = home.work().join("trace");
-    let mut strace = Command::new("timeout");
-    strace.args(["-s", "INT", &seconds.to_string(), "strace", "-f", "-o"]).arg(&trace);
-    let output = strace.args(pids.iter().flat_map(|pid| ["-p".into(), pid.to_string()])).output();
-    let said = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
-    if said.contains("not permitted") || said.contains("No such file") {
-        eprintln!("wake-ups are counted without strace, which says {said}");
-        return None;
-    }
-    Some(fs::read_to_string(trace).unwrap())
-}
-
-/// How often the threads of a process have gone to sleep so far.
-fn sleeps(pid: u32) -> u64 {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let count = |thread: std::path::PathBuf| -> u64 {
-        let status = fs::read_to_string(thread.join("status")).unwrap();
-        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
-        line.rsplit('\t').next().unwrap().parse().unwrap()
-    };
-    threads.map(|thread| count(thread.unwrap().path())).sum()
-}
-
 #[test]
 fn an_idle_session_wakes_nobody() {
-    const SECONDS: u32 = 10;
     let home = Home::new();
     let mut owner = Owner::run(&home, "echo waiting; sleep 1006");
     owner.until_printed("waiting");
@@ -77,26 +50,10 @@ fn an_idle_session_wakes_nobody() {
     ask.args(["display-message", "-p", "-t", "=keeper:", "#{pane_pid}"]);
     let keeper = String::from_utf8(ask.output().unwrap().stdout).unwrap();
     let pids = [owner.pid(), recorders(&home)[0], keeper.trim().parse().unwrap()];
-    // The owner takes one look after 200 ms of quiet, so the first of these is not the last, and
-    // on a slow machine perhaps not the second either.
-    let mut seen = Vec::new();
-    let is_idle = [1, SECONDS, SECONDS].into_iter().any(|seconds| {
-        let (happened, is_quiet) = match calls(&home, seconds, &pids) {
-            Some(calls) => {
-                let is_quiet = calls.lines().count() == pids.len();
-                (calls, is_quiet)
-            }
-            None => {
-                let before = pids.map(sleeps);
-                std::thread::sleep(Duration::from_secs(seconds.into()));
-                let after = pids.map(sleeps);
-                (format!("{before:?} {after:?}"), before == after)
-            }
-        };
-        seen.push(happened);
-        seconds == SECONDS && is_quiet
-    });
-    assert!(is_idle, "{}", seen.join("\n---\n"));
+    let mut watch = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/wake-ups"));
+    watch.arg("10").args(pids.map(|pid| pid.to_string())).stderr(Stdio::inherit());
+    let output = watch.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     owner.kill();
     test(async { home.open().await.shut_down().await.unwrap() });
 }

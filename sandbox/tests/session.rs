@@ -361,6 +361,19 @@ fn environment_and_names_are_taken_as_given() {
             format!("{value}100000\n")
         );
         assert_eq!(run(&session, "env | grep -c ^MINE=; echo ${TMUX-none}").await.1, "1\nnone\n");
+        finish(&session, "export LATER=1; unset LONG; private=2; (exit 3)").await;
+        let exports = session.exports().await.unwrap();
+        let exported = |name: &str| {
+            exports
+                .iter()
+                .find(|(other, _)| other == name)
+                .map(|(_, value)| value.to_str().unwrap())
+        };
+        assert_eq!((exported("MINE"), exported("LATER")), (Some(value), Some("1")));
+        let absent = ["LONG", "private", "SANDBOX_SESSION", "PWD", "SHLVL"];
+        assert_eq!(absent.map(exported), [None; 5]);
+        assert_eq!(run(&session, "echo $?").await.1, "3\n", "the shell has not noticed");
+        assert!(!home.root().join("sessions/a/exports").exists());
         assert!(matches!(shells.create(home.spec("a")).await, Err(Error::SessionExists(_))));
         let mut bad = home.spec("b");
         bad.environment.push(("1X".into(), "".into()));

@@ -119,10 +119,8 @@ fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started() {
     let mut client = sandbox.client();
     client.run("cd /; kept=yes");
     let id = client.run_until("other", "echo ready; sleep 1000", "ready");
-    let mut ask = command("tmux");
-    ask.arg("-S").arg(sandbox.state().join("tmux")).args(["display-message", "-p", "#{pid}"]);
-    let server = String::from_utf8(ask.output().unwrap().stdout).unwrap();
-    assert!(command("kill").args(["-9", server.trim()]).status().unwrap().success());
+    let server = tmux_says(&sandbox, &["#{pid}"]);
+    assert!(command("kill").args(["-9", &server]).status().unwrap().success());
     assert_eq!(client.answer_to(id)["result"]["ended"], "serverGone");
 
     // The old ones are gone, and that is said, not hidden behind new ones of the same name.
@@ -141,6 +139,30 @@ fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started() {
     assert_eq!(client.run("echo ${kept-new}")["output"]["text"], "new");
     let again = json!({"command": "echo here", "shell": "other", "create": true});
     assert_eq!(client.call("sandbox/runCommand", again)["output"]["text"], "here");
+}
+
+/// tmux's word for something, about the daemon's own tmux.
+fn tmux_says(sandbox: &SandboxDaemon, format: &[&str]) -> String {
+    let mut ask = command("tmux");
+    ask.arg("-S").arg(sandbox.state().join("tmux")).args(["display-message", "-p"]).args(format);
+    String::from_utf8(ask.output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_daemon_with_an_idle_shell_sleeps() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    client.run("echo hi");
+    client.run_until("other", "echo ready; sleep 1000", "ready");
+    drop(client);
+    let keeper = tmux_says(&sandbox, &["-t", "=keeper:", "#{pane_pid}"]);
+    let index = std::fs::read_to_string(sandbox.state().join("sessions/main/index")).unwrap();
+    let recorder = index.lines().next().unwrap().rsplit(' ').next().unwrap();
+    let daemon = sandbox.daemon.program.pid().to_string();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/wake-ups");
+    let mut watch = command(script);
+    let output = watch.args(["10", &daemon, recorder, &keeper]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]

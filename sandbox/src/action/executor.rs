@@ -15,7 +15,7 @@ use super::{
     Action, ActionError, CallOff, Edit, Observation, OutputSink, Page, Read, ReadAs, Request, Run,
     RunIn, RunObservation,
     conversation::{Conversation, Patience},
-    ipython::{Ipython, KernelSettings},
+    ipython::{Exports, Ipython, KernelSettings},
     text_files,
 };
 use crate::{
@@ -164,7 +164,8 @@ impl<S: ShellSource> Executor<S> {
             }
             Action::RunIpython { code } => {
                 let cwd = self.current_directory();
-                let cell = self.ipython.run(code, cwd, request.timeout, watch).await?;
+                let exports = self.exports();
+                let cell = self.ipython.run(code, cwd, exports, request.timeout, watch).await?;
                 Ok(Observation::Cell(cell))
             }
             action => tokio::select! {
@@ -227,6 +228,12 @@ impl<S: ShellSource> Executor<S> {
                 Ok(Observation::Closed)
             }
         }
+    }
+
+    /// What the main shell has exported, unless it is busy.
+    async fn exports(&self) -> Option<Exports> {
+        let conversation = self.conversation.try_lock().ok()?;
+        conversation.as_ref()?.session().exports().await.ok()
     }
 
     async fn run_in_main(

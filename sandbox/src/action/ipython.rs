@@ -1,6 +1,7 @@
 //! The kernel of an executor: started when it is first needed, and anew when it has ended.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -35,8 +36,18 @@ pub enum KernelSettings {
 pub(super) struct Ipython {
     settings: KernelSettings,
     /// Cells wait here for one another, in their order.
-    kernel: Mutex<Option<Kernel>>,
+    kernel: Mutex<Slot>,
 }
+
+#[derive(Debug, Default)]
+struct Slot {
+    kernel: Option<Kernel>,
+    /// Whether it has the environment of the shell.
+    has_exports: bool,
+}
+
+/// The environment of a shell.
+pub(super) type Exports = Vec<(OsString, OsString)>;
 
 impl Ipython {
     pub(super) fn new(settings: KernelSettings) -> Self {
@@ -45,15 +56,17 @@ impl Ipython {
 
     /// Starts the kernel before anybody needs it.
     pub(super) async fn warm_up(&self, cwd: &Path) {
-        let mut kernel = self.kernel.lock().await;
+        let mut slot = self.kernel.lock().await;
         // Whoever needs it will hear why it does not start.
-        let _ = self.ready(&mut kernel, cwd).await;
+        let _ = self.ready(&mut slot, cwd).await;
     }
 
+    /// The first cell of a kernel that finds the shell at its prompt brings what was exported there.
     pub(super) async fn run(
         &self,
         code: String,
         cwd: PathBuf,
+        exports: impl Future<Output = Option<Exports>>,
         timeout: Option<Duration>,
         watch: Watch<'_>,
     ) -> Result<CellObservation, ActionError> {
@@ -67,9 +80,12 @@ impl Ipython {
             () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
         };
         let limit = timeout.unwrap_or(USUAL_LIMIT);
+        let exports = if slot.has_exports { None } else { exports.await };
+        slot.has_exports |= exports.is_some();
         let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
         let options = ExecuteOptions {
             cwd: Some(cwd.clone()),
+            environment: exports.unwrap_or_default(),
             timeout: Some(limit),
             subscriber: watch.output.is_some().then_some(subscriber),
         };
@@ -91,11 +107,12 @@ impl Ipython {
             Ok(result) => result,
             Err(error) => {
                 if let Error::Ended { .. } = error {
-                    *slot = None;
+                    *slot = Slot::default();
                 }
                 return Err(error.into());
             }
         };
+        slot.has_exports &= result.ended != CellEnd::KernelDied;
         let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
@@ -109,20 +126,20 @@ impl Ipython {
 
     /// Whether there is a kernel, or one on its way.
     pub(super) fn is_started(&self) -> bool {
-        self.kernel.try_lock().map_or(true, |slot| slot.is_some())
+        self.kernel.try_lock().map_or(true, |slot| slot.kernel.is_some())
     }
 
     pub(super) async fn shut_down(&self) {
         // A cell that is running must not hold the end up.
         if let Ok(mut slot) = self.kernel.try_lock()
-            && let Some(kernel) = slot.take()
+            && let Some(kernel) = slot.kernel.take()
         {
             kernel.shut_down().await;
         }
     }
 
-    async fn ready(&self, slot: &mut Option<Kernel>, cwd: &Path) -> Result<Kernel, ActionError> {
-        if let Some(kernel) = slot {
+    async fn ready(&self, slot: &mut Slot, cwd: &Path) -> Result<Kernel, ActionError> {
+        if let Some(kernel) = &slot.kernel {
             return Ok(kernel.clone());
         }
         let KernelSettings::Python { program, confinement } = &self.settings else {
@@ -134,7 +151,7 @@ impl Ipython {
             confinement: confinement.clone(),
             ..KernelSpec::in_directory(cwd)
         };
-        Ok(slot.insert(Kernel::start(spec).await?).clone())
+        Ok(slot.kernel.insert(Kernel::start(spec).await?).clone())
     }
 }
 

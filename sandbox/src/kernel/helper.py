@@ -1,7 +1,7 @@
 """Keeps one IPython kernel for the sandbox; speaks JSON lines on its standard input and output.
 
-Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null}, {"do": "interrupt"} and
-{"do": "restart"}. A closed input means that the owner is gone, however that happened: then the
+Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null, "environment": [[BYTES,
+BYTES]...]}, {"do": "interrupt"} and {"do": "restart"}. A closed input means that the owner is gone, however that happened: then the
 kernel and everything that it has started ends, and this program too.
 
 Events: "ready" after each start of a kernel, "output" and "done" for a cell, "lost" for an output
@@ -143,7 +143,7 @@ class Helper:
         if future and not future.done():
             future.set_result(value)
 
-    async def execute(self, cell, code, cwd):
+    async def execute(self, cell, code, cwd, environment):
         self.cell = cell
         if self.death is None:
             # The kernel has died while the request was on its way.
@@ -153,14 +153,21 @@ class Helper:
             await self.change_directory(bytes(cwd))
             if self.cell != cell:
                 return
+        if environment:
+            variables = {bytes(name): bytes(value) for name, value in environment}
+            await self.run_silently(f"__import__('os').environb.update({variables!r})")
+            if self.cell != cell:
+                return
         self.request = self.client.execute(code, allow_stdin=False)
         self.missing = {"reply", "idle"}
         self.status, self.count = "ok", None
 
-    async def change_directory(self, cwd):
-        code = f"__import__('os').chdir({cwd!r})"
+    async def run_silently(self, code):
         request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
-        reply = await self.expect(request)
+        return await self.expect(request)
+
+    async def change_directory(self, cwd):
+        reply = await self.run_silently(f"__import__('os').chdir({cwd!r})")
         if reply["status"] == "ok":
             self.given_cwd = cwd
         else:
@@ -289,7 +296,8 @@ class Helper:
             elif request["do"] == "restart":
                 self.background(self.restart())
             else:
-                self.background(self.execute(request["cell"], request["code"], request["cwd"]))
+                del request["do"]
+                self.background(self.execute(**request))
 
 
 def describe(kind, content):

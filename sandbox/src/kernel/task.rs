@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    os::unix::ffi::OsStrExt as _,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -165,12 +166,17 @@ impl Task {
             return;
         }
         self.cells += 1;
-        let ExecuteOptions { cwd, timeout, subscriber } = options;
-        let directory = cwd.as_ref().map(|cwd| {
-            use std::os::unix::ffi::OsStrExt as _;
-            cwd.as_os_str().as_bytes()
+        let ExecuteOptions { cwd, environment, timeout, subscriber } = options;
+        let directory = cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes());
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()]).collect();
+        let request = json!({
+            "do": "execute",
+            "cell": self.cells,
+            "code": code,
+            "cwd": directory,
+            "environment": environment,
         });
-        let request = json!({"do": "execute", "cell": self.cells, "code": code, "cwd": directory});
         self.helper.send(&request);
         let began = Instant::now();
         self.state = State::Running(Cell {

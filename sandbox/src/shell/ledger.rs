@@ -146,6 +146,11 @@ impl SessionDir {
         self.0.join("script")
     }
 
+    /// Where the shell writes its environment when it is asked for it.
+    pub(crate) fn exports(&self) -> PathBuf {
+        self.0.join("exports")
+    }
+
     pub(crate) fn start(&self) -> PathBuf {
         self.0.join("start")
     }

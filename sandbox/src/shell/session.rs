@@ -1,21 +1,25 @@
 //! The handle of a session.
 
-use std::{ffi::OsString, sync::Arc};
+use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt as _, sync::Arc, time::Duration};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     config::Config,
     input::{Key, Signal},
-    job::{Job, JobWatch},
+    job::{Job, JobWatch, Wait},
     ledger::{SessionDir, SessionId, Size},
     log::Log,
     messages::{Answer, Control},
+    process::MARK_VARIABLE,
     state::{Phase, Status},
     tmux::quote_for_shell,
     watch::Watcher,
 };
 use crate::{Error, Result};
+
+/// How long a shell may take to write down its environment.
+const EXPORTS_LIMIT: Duration = Duration::from_secs(10);
 
 /// A shell session. Clones speak to the same one; dropping them leaves it alone.
 #[derive(Debug, Clone)]
@@ -25,6 +29,7 @@ pub struct Session(Arc<Shared>);
 struct Shared {
     id: SessionId,
     config: Config,
+    dir: SessionDir,
     log: Log,
     controls: mpsc::Sender<Control>,
     status: watch::Receiver<Status>,
@@ -52,13 +57,13 @@ impl Session {
     pub(crate) fn new(
         id: SessionId,
         config: Config,
-        dir: &SessionDir,
+        dir: SessionDir,
         watcher: &Arc<Watcher>,
         channels: Channels,
     ) -> Self {
         let Channels { controls, status, job } = channels;
         let log = Log::new(dir.log(), Arc::clone(watcher));
-        Self(Arc::new(Shared { id, config, log, controls, status, job }))
+        Self(Arc::new(Shared { id, config, dir, log, controls, status, job }))
     }
 
     /// Its name.
@@ -98,6 +103,25 @@ impl Session {
         }
         let watch = self.ask(|answer| Control::Run { text, answer }).await?;
         Ok(Job::new(self.clone(), watch))
+    }
+
+    /// The environment that the shell gives to programs, as it is now: what was exported in it, without
+    /// what belongs to the shell alone. Runs a command for that, which leaves `$?` as it is; so it
+    /// fails if another is running, and in a confined shell, which cannot write where we could read.
+    pub async fn exports(&self) -> Result<Vec<(OsString, OsString)>> {
+        const WRITE: &str =
+            r#"(__sb_code=$?; command -p env -0 >|"$__sb_dir/exports"; exit $__sb_code)"#;
+        const ITS_OWN: [&str; 5] = [MARK_VARIABLE, "_", "PWD", "OLDPWD", "SHLVL"];
+        self.run(WRITE).await?.wait(Wait::at_most(EXPORTS_LIMIT)).await?;
+        let path = self.0.dir.exports();
+        let exports = fs::read(&path).map_err(Error::io("reading the shell's exports"))?;
+        let _ = fs::remove_file(&path);
+        let variables = exports.split(|&byte| byte == 0).filter_map(|variable| {
+            let equals = memchr::memchr(b'=', variable)?;
+            let (name, value) = (variable[..equals].to_vec(), variable[equals + 1..].to_vec());
+            Some((OsString::from_vec(name), OsString::from_vec(value)))
+        });
+        Ok(variables.filter(|(name, _)| !ITS_OWN.iter().any(|own| name == own)).collect())
     }
 
     /// Types bytes into the terminal, exactly as they are. Add `\r` for the Enter key.

@@ -359,7 +359,8 @@ impl Shells {
         let (controls, control_receiver) = mpsc::channel::<Control>(QUEUE);
         let channels = Channels { controls, status: status_receiver, job: job_receiver };
         let id = entry.id.clone();
-        let session = Session::new(id, self.config.clone(), &launcher.dir, &self.watcher, channels);
+        let session =
+            Session::new(id, self.config.clone(), launcher.dir.clone(), &self.watcher, channels);
         let mut task = Task {
             index: IndexReader::open(&index).map_err(Error::io("opening the event index"))?,
             index_watch: self.watcher.watch(&index).map_err(Error::io("watching the index"))?,

@@ -64,6 +64,13 @@ fn the_kernel_follows_the_shell_and_shows_pictures() {
     server.output("cd ..");
     assert_eq!(content(&cell(&server, code)), format!("'{}'", server.work().display()));
 
+    // What is exported before the first cell is there.
+    let server = start();
+    server.run("export X='a \"b\"\nü' Y=2; Z=3; (exit 4)");
+    let code = "import os; [os.environ.get(name) for name in ('X', 'Y', 'Z')]";
+    assert_eq!(content(&cell(&server, code)), "['a \"b\"\\nü', '2', None]");
+    assert_eq!(server.output("echo $?"), "4", "the shell has not noticed");
+
     let picture = "from IPython.display import Image, display\n\
         display(Image(data=b'\\x89PNG\\r\\n\\x1a\\n' + b'0' * 40, format='png'))";
     let observation = cell(&server, picture);
