@@ -52,8 +52,15 @@ fn cells_are_streamed_and_cancelled_while_commands_run() {
     assert_eq!(other.act("run", json!({"command": "echo beside"}))["content"], "beside");
     other.call("action/cancel", json!({"actionId": "cell"}));
     assert_eq!(client.answer_to(id)["error"]["code"], -32800);
-    let after = client.call("action/execute", cell("os.getpid()"));
-    let pid = after["content"].as_str().unwrap().parse().unwrap();
+    let pid = |text: &Value| text.as_str().unwrap().parse::<u32>().unwrap();
+    let first = pid(&client.call("action/execute", cell("os.getpid()"))["content"]);
+    // Who closes the agent ends a cell that is running, too.
+    let id = client.act_until(cell("print('ready', flush=True); time.sleep(1000)"), "ready");
+    other.act("close", json!({}));
+    assert_eq!(client.answer_to(id)["error"]["data"]["reason"], "gone");
+    wait_until("the end of the closed kernel", || !process_exists(first));
+    let after = client.call("action/execute", cell("import os; os.getpid()"));
+    let pid = pid(&after["content"]);
     // Also one that is killed takes its kernels along.
     sandbox.kill();
     wait_until("the end of the kernel with the daemon", || !process_exists(pid));

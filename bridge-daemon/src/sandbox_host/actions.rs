@@ -125,7 +125,7 @@ impl ActionService {
         }
     }
 
-    /// Ends the kernels. One in which a cell runs ends with the daemon.
+    /// Ends the kernels.
     pub async fn shut_down(&self) {
         let agents = std::mem::take(&mut *lock(&self.agents));
         for agent in agents.into_values() {

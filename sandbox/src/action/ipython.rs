@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    sync::{MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -37,6 +38,8 @@ pub(super) struct Ipython {
     settings: KernelSettings,
     /// Cells wait here for one another, in their order.
     kernel: Mutex<Slot>,
+    /// The same kernel, for those who want to end it without waiting for a cell.
+    started: std::sync::Mutex<Option<Kernel>>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ pub(super) type Exports = Vec<(OsString, OsString)>;
 
 impl Ipython {
     pub(super) fn new(settings: KernelSettings) -> Self {
-        Self { settings, kernel: Mutex::default() }
+        Self { settings, kernel: Mutex::default(), started: std::sync::Mutex::default() }
     }
 
     /// Starts the kernel before anybody needs it.
@@ -129,12 +132,20 @@ impl Ipython {
         self.kernel.try_lock().map_or(true, |slot| slot.kernel.is_some())
     }
 
+    fn started(&self) -> MutexGuard<'_, Option<Kernel>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the kernel, and with it a cell that is running.
     pub(super) async fn shut_down(&self) {
-        // A cell that is running must not hold the end up.
-        if let Ok(mut slot) = self.kernel.try_lock()
-            && let Some(kernel) = slot.kernel.take()
-        {
+        // Nobody shall find a kernel that is on its way out; a running cell lets go of it by itself.
+        let slot = self.kernel.try_lock();
+        let kernel = self.started().take();
+        if let Some(kernel) = kernel {
             kernel.shut_down().await;
+        }
+        if let Ok(mut slot) = slot {
+            *slot = Slot::default();
         }
     }
 
@@ -151,7 +162,9 @@ impl Ipython {
             confinement: confinement.clone(),
             ..KernelSpec::in_directory(cwd)
         };
-        Ok(slot.kernel.insert(Kernel::start(spec).await?).clone())
+        let kernel = Kernel::start(spec).await?;
+        *self.started() = Some(kernel.clone());
+        Ok(slot.kernel.insert(kernel).clone())
     }
 }
 
