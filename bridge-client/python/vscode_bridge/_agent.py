@@ -257,15 +257,13 @@ class AgentMethods(Twin):
         self, params: Mapping[str, Any], timeout: Optional[float], on_output: OnOutput
     ) -> Any:
         output = Output(on_output, self._read_log)
-        # The log of a fresh shell is not the agent's, and ends with its command.
-        in_log = not params["args"].get("is_static")
 
         async def on_progress(value: Any) -> None:
             text, start, end = value["text"], value.get("start"), value.get("end")
-            if in_log and start is not None:
-                await output.piece(text.encode("utf-8", "replace"), start, end)
-            else:
+            if start is None:  # a cell's or a fresh shell's, which are in no log
                 on_output(text)
+            else:
+                await output.piece(text.encode("utf-8", "replace"), start, end)
 
         params = {**params, "stream": True}
         return await self._follow(_protocol.EXECUTE_ACTION, params, on_progress, timeout)
