@@ -125,19 +125,17 @@ def test_who_says_how_long_to_wait_is_not_called_before() -> None:
     assert [params.get("timeout") for params, _ in answering.asked] == [None, 2500, 3000, None]
 
 
-@pytest.mark.parametrize(("fresh", "expected"), [(False, "one two three"), (True, "one three")])
-def test_only_the_log_of_the_agents_own_shell_fills_a_gap(fresh: bool, expected: str) -> None:
+def test_a_gap_is_filled_from_the_log_of_the_agents_shell() -> None:
     shown: List[str] = []
     missing = {"base64": base64.b64encode(b"two ").decode()}
     pieces = [{"text": "one ", "start": 7, "end": 11}, {"text": "three", "start": 15, "end": 20}]
     answering = Answering(missing, *pieces)
-    asyncio.run(answering.run("c", fresh=fresh, on_output=shown.append))
-    assert "".join(shown) == expected
-    asked = {"shell": "s", "from": 11, "bytes": 4, "raw": True}
-    assert answering.asked == ([] if fresh else [(asked, None)])
+    asyncio.run(answering.run("c", on_output=shown.append))
+    assert "".join(shown) == "one two three"
+    assert answering.asked == [({"shell": "s", "from": 11, "bytes": 4, "raw": True}, None)]
 
 
-def test_output_of_cells_has_no_place() -> None:
+def test_output_of_cells_and_fresh_shells_has_no_place() -> None:
     shown: List[str] = []
     answering = Answering({}, {"text": "one"}, {"text": "two"})
     asyncio.run(answering.execute("run_ipython", {"code": "c"}, on_output=shown.append))

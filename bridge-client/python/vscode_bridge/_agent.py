@@ -17,7 +17,7 @@ from ._observations import (
     WriteObservation,
     observation_of,
 )
-from ._output import OnOutput, Output, log_bytes, log_params
+from ._output import OnOutput, Output, log_of
 from ._protocol import given
 from ._twins import AsyncOwner, BlockingOwner, Twin, twin
 
@@ -256,23 +256,17 @@ class AgentMethods(Twin):
     async def _stream(
         self, params: Mapping[str, Any], timeout: Optional[float], on_output: OnOutput
     ) -> Any:
-        output = Output(on_output, self._read_log)
-        # The log of a fresh shell is not the agent's, and ends with its command.
-        in_log = not params["args"].get("is_static")
+        output = Output(on_output, log_of(self, self.shell))
 
         async def on_progress(value: Any) -> None:
             text, start, end = value["text"], value.get("start"), value.get("end")
-            if in_log and start is not None:
-                await output.piece(text.encode("utf-8", "replace"), start, end)
-            else:
+            if start is None:  # a cell's or a fresh shell's, which are in no log
                 on_output(text)
+            else:
+                await output.piece(text.encode("utf-8", "replace"), start, end)
 
         params = {**params, "stream": True}
         return await self._follow(_protocol.EXECUTE_ACTION, params, on_progress, timeout)
-
-    async def _read_log(self, start: int, size: int) -> bytes:
-        params = log_params(self.shell, start, size)
-        return log_bytes(await self._request("sandbox/readOutput", params))
 
 
 class Agent(AgentMethods, BlockingOwner):

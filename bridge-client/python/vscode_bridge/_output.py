@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import codecs
-from typing import Any, Awaitable, Callable, Dict, Optional
+from typing import Awaitable, Callable, Optional
 
 from . import _protocol
+from ._twins import Twin
 
 READ_BYTES = 1 << 20
 """Output that is read at once."""
@@ -60,11 +61,12 @@ class Output:
             self._on_output(text)
 
 
-def log_params(shell: str, start: int, size: int) -> Dict[str, Any]:
-    """Parameters of ``sandbox/readOutput`` for bytes of the log."""
-    return {"shell": shell, "from": start, "bytes": size, "raw": True}
+def log_of(twin: Twin, shell: str) -> ReadLog:
+    """Reads the log of a shell."""
 
+    async def read(start: int, size: int) -> bytes:
+        params = {"shell": shell, "from": start, "bytes": size, "raw": True}
+        result = _protocol.members_of(await twin._request("sandbox/readOutput", params))
+        return base64.b64decode(result["base64"])
 
-def log_bytes(result: object) -> bytes:
-    """The bytes in its result."""
-    return base64.b64decode(_protocol.members_of(result)["base64"])
+    return read

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
 from . import _protocol
-from ._output import OnOutput, Output, log_bytes, log_params
+from ._output import OnOutput, Output, log_of
 from ._protocol import given
 from ._twins import AsyncTwin, BlockingTwin, Twin, twin
 
@@ -102,7 +102,7 @@ class ShellMethods(Twin):
     @twin
     async def output_bytes(self, start: int, size: int) -> bytes:
         """Bytes of the log. Fewer come if there are fewer, or more than can be read at once."""
-        return await self._read_log(start, size)
+        return await log_of(self, self.name)(start, size)
 
     @twin
     async def type(self, text: str, *, enter: bool = True) -> None:
@@ -143,10 +143,6 @@ class ShellMethods(Twin):
         params = {"shell": self.name, **params}
         return _protocol.members_of(await self._request(f"sandbox/{method}", params))
 
-    async def _read_log(self, start: int, size: int) -> bytes:
-        params = log_params(self.name, start, size)
-        return log_bytes(await self._request("sandbox/readOutput", params))
-
     async def _run(
         self,
         method: str,
@@ -156,7 +152,7 @@ class ShellMethods(Twin):
     ) -> Command:
         if on_output is None:
             return _command(await self._request(method, params))
-        output = Output(on_output, self._read_log, start)
+        output = Output(on_output, log_of(self, self.name), start)
 
         async def on_progress(value: Any) -> None:
             offset, data = int(value["offset"]), base64.b64decode(value["base64"])

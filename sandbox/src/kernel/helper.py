@@ -75,7 +75,7 @@ class Helper:
         # For our side of the same queue.
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RCVHWM, 0)
-        # By default Unix sockets in a private directory: no port, and nothing for other users to find.
+        # By default Unix sockets in a private directory: no port, nothing for others to find.
         self.manager = AsyncKernelManager(
             kernel_spec_manager=OneKernel(),
             transport=transport,
