@@ -24,8 +24,8 @@ pub enum Error {
         /// tmux's own words.
         reason: String,
     },
-    /// The tmux server has ended, and with it every session. Open the shells again.
-    #[error("the tmux server has ended; open the shells again to start a new one")]
+    /// The tmux server has ended, and with it every session that it had. New ones get a new server.
+    #[error("the tmux server has ended, and its sessions with it; create the session again")]
     ServerGone,
     /// Another process owns this state directory. Use its sessions through it, or another directory.
     #[error("{} is in use by another process; choose another directory or end that process", root.display())]

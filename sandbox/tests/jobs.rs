@@ -12,7 +12,7 @@ use std::{
 use sandbox::shell::{
     Colours, InputHint, Job, Key, OnInput, Progress, Session, StillRunning, Wait, Why, render,
 };
-use support::{Home, LIMIT, ended, finish, run, start_of, test, text_of, until_printed};
+use support::{Home, LIMIT, ended, finish, run, start_of, test, text_of, until_printed, within};
 
 async fn still_running(job: &Job, wait: Wait) -> StillRunning {
     match job.wait(wait).await.unwrap() {
@@ -103,6 +103,18 @@ fn waiting_for_input_is_seen_but_is_no_end() {
             let output = text_of(&session, &result);
             assert!(output.ends_with(end), "{text}: {output:?}");
             assert!(!output.contains("secret"), "a password is not echoed");
+        }
+        // Also when the question comes after the first look, or some time before the reading.
+        let late = Wait { on_input: OnInput::Return, ..Wait::forever() };
+        for text in [
+            "echo working; sleep 0.5; read -r -p 'name? ' x",
+            "printf 'name? '; sleep 0.5; read -r x",
+        ] {
+            let job = session.run(text).await.unwrap();
+            let running = within("the question", still_running(&job, late)).await;
+            assert_eq!((running.why, running.input), (Why::Input, InputHint::Line), "{text}");
+            session.type_bytes("bob\r").await.unwrap();
+            assert_eq!(ended(&job).await.exit_code, 0);
         }
         let job = session.run("sleep 1").await.unwrap();
         let wait = Wait { on_input: OnInput::Return, ..Wait::at_most(Duration::from_millis(500)) };

@@ -4,45 +4,96 @@
 
 mod support;
 
-use std::{fs, process::Command, time::Duration};
+use std::{fs, path::PathBuf, process::Command};
 
 use sandbox::shell::{Access, Colours, Config, render};
-use support::{FLOOD, Home, check_flood, finish, raw, run, test, text_of, until_printed, within};
+use support::{
+    FLOOD, Home, Owner, check_flood, ended, finish, hash, id, raw, recorders, run, test, text_of,
+    until_changed, until_printed, within,
+};
 
-fn resident_kib(pid: u32) -> u64 {
+/// The most memory that a process has ever held, in KiB.
+fn peak(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-#[test]
-fn a_flood_is_recorded_whole_with_a_stopped_subscriber_and_a_person_watching() {
-    test(async {
-        let home = Home::new();
-        let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        // This subscriber never reads.
-        let stopped = session.log().subscribe(0).unwrap();
-        // A person in a terminal of their own: a second tmux server plays the terminal.
-        let outer = home.work().join("outer");
-        let attach = session.attach_command(Access::ReadOnly);
-        let status = Command::new("tmux")
-            .arg("-S")
-            .arg(&outer)
-            .args(["-f", "/dev/null", "new-session", "-d", "-x", "200", "-y", "50", &attach])
-            .env_remove("TMUX")
-            .status();
-        assert!(status.unwrap().success());
+/// A person in a terminal of their own, which a second tmux server plays.
+struct Person {
+    socket: PathBuf,
+}
 
-        let result = finish(&session, FLOOD).await;
+impl Person {
+    fn start(home: &Home) -> Self {
+        Self { socket: home.work().join("outer") }
+    }
+
+    fn tmux(&self, arguments: &[&str]) {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(&self.socket).args(["-f", "/dev/null"]).args(arguments);
+        let output = command.env_remove("TMUX").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+
+    /// Runs a command that attaches to a session, in a window of its own.
+    fn attach(&self, name: &str, command: &str) {
+        self.tmux(&["new-session", "-d", "-x", "200", "-y", "50", "-s", name, command]);
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux").arg("-S").arg(&self.socket).arg("kill-server").output();
+    }
+}
+
+/// A line that ends when so many clients are attached to the session `a`.
+fn until_attached(home: &Home, clients: usize) -> String {
+    let list = format!("tmux -S {}/tmux list-clients -t =s-a | wc -l", home.root().display());
+    format!("until [ $({list}) = {clients} ]; do sleep 0.02; done")
+}
+
+#[test]
+fn a_flood_is_recorded_whole_with_a_stopped_reader_and_a_person_watching() {
+    const MOST: u64 = 48 << 10;
+    let home = Home::new();
+    let command = format!("echo ready; {}; echo go; {FLOOD}", until_attached(&home, 1));
+    // This owner passes the output on to us, and we stop reading at once.
+    let mut owner = Owner::run(&home, &command);
+    owner.until_printed("ready\r\n");
+    let person = Person::start(&home);
+    let socket = home.root().join("tmux");
+    person.attach("watch", &format!("tmux -S {} attach-session -r -t =s-a", socket.display()));
+    owner.until_printed("go\r\n");
+    let recorder = recorders(&home)[0];
+    let mut ask = Command::new("tmux");
+    ask.arg("-S").arg(&socket).args(["display-message", "-p", "#{pid}"]).env_remove("TMUX");
+    let server = String::from_utf8(ask.output().unwrap().stdout).unwrap().trim().parse().unwrap();
+
+    let index = home.root().join("sessions/a/index");
+    let has_ended = || fs::read_to_string(&index).unwrap().contains(" E;1;");
+    test(async { until_changed(&index, "the end of the flood", has_ended).await });
+    for (name, pid) in [("tmux", server), ("the recorder", recorder), ("the owner", owner.pid())] {
+        let peak = peak(pid);
+        assert!(peak < MOST, "{name} held {peak} KiB");
+        eprintln!("{name} held {peak} KiB");
+    }
+    // Whoever reads on misses nothing.
+    let read = owner.read_to_end();
+    assert!(read.len() > 100_000_000);
+    let sum = home.work().join("sum");
+    test(async { until_changed(&home.work(), "the sum", || sum.exists()).await });
+    let sum = fs::read_to_string(sum).unwrap();
+    assert_eq!(sum.split(' ').next(), Some(&*hash(&read[..])), "the reader got every byte");
+    drop(person);
+    test(async {
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let result = ended(&session.latest().unwrap()).await;
         assert_eq!((result.exit_code, result.lost), (0, 0));
-        check_flood(&session, &result).await;
-        let server = resident_kib(shells.server().pid);
-        let owner = resident_kib(std::process::id());
-        assert!(server < 64 << 10, "tmux holds {server} KiB");
-        assert!(owner < 64 << 10, "we hold {owner} KiB");
-        drop(stopped);
-        let _ = Command::new("tmux").arg("-S").arg(&outer).arg("kill-server").status();
+        let before = result.output.end - read.len() as u64;
+        check_flood(&session, before..result.output.end).await;
         shells.shut_down().await.unwrap();
     });
 }
@@ -137,32 +188,20 @@ fn a_person_can_attach_and_type_or_only_watch() {
         let home = Home::new();
         let shells = home.open().await;
         let session = home.session(&shells, "a").await;
-        let outer = home.work().join("outer");
-        let tmux = |arguments: &[&str]| {
-            let mut command = Command::new("tmux");
-            command
-                .arg("-S")
-                .arg(&outer)
-                .args(["-f", "/dev/null"])
-                .args(arguments)
-                .env_remove("TMUX");
-            assert!(command.output().unwrap().status.success(), "{arguments:?}");
-        };
+        let person = Person::start(&home);
         let from = session.log().len().unwrap();
-        tmux(&["new-session", "-d", "-s", "full", &session.attach_command(Access::Full)]);
-        tmux(&["new-session", "-d", "-s", "watch", &session.attach_command(Access::ReadOnly)]);
+        person.attach("full", &session.attach_command(Access::Full));
+        person.attach("watch", &session.attach_command(Access::ReadOnly));
         // Whoever has attached sees a redrawn screen; then the keys go through.
-        let clients =
-            format!("tmux -S {}/tmux list-clients -t =s-a | wc -l", home.root().display());
-        let both = format!("until [ $({clients}) = 2 ]; do sleep 0.02; done; echo both");
+        let both = format!("{}; echo both", until_attached(&home, 2));
         assert_eq!(run(&session, both).await, (0, "both\n".into()));
-        tmux(&["send-keys", "-t", "watch", "echo not by me", "Enter"]);
-        tmux(&["send-keys", "-t", "full", "echo typed by a person", "Enter"]);
+        person.tmux(&["send-keys", "-t", "watch", "echo not by me", "Enter"]);
+        person.tmux(&["send-keys", "-t", "full", "echo typed by a person", "Enter"]);
         let seen = until_printed(&session, from, "\rtyped by a person").await;
         assert!(!seen.contains("not by me"), "{seen}");
         let result = finish(&session, "echo mine").await;
         assert_eq!(text_of(&session, &result), "mine\n");
-        tmux(&["kill-server"]);
-        tokio::time::timeout(Duration::from_secs(20), shells.shut_down()).await.unwrap().unwrap();
+        drop(person);
+        within("shutting down", shells.shut_down()).await.unwrap();
     });
 }

@@ -8,9 +8,11 @@ use std::{fs, os::unix::ffi::OsStrExt as _, time::Duration};
 
 use sandbox::{
     Error,
-    shell::{Ended, Key, Phase, Signal, Size},
+    shell::{Ended, Job, Key, Phase, Progress, Signal, Size, Wait, Why},
 };
-use support::{Home, ended, finish, id, raw, run, start_of, test, text_of, until_printed, within};
+use support::{
+    Home, LIMIT, ended, finish, id, raw, run, start_of, test, text_of, until_printed, within,
+};
 
 #[test]
 fn results_tell_everything_about_a_command() {
@@ -153,7 +155,12 @@ fn what_users_do_to_their_shell_does_not_break_it() {
             "set -f; IFS=xyz",
             "set -o noclobber",
             "set -o vi",
+            "set +o vi",
             "set -o emacs",
+            "set +o emacs",
+            "bind -r '\\C-m'",
+            "bind '\"\\C-m\": accept-line'",
+            "bind '\"\\C-e\": \"x\"'",
             "set -o posix",
             "set +o posix",
             "shopt -s nocasematch extglob nullglob failglob",
@@ -181,6 +188,43 @@ fn what_users_do_to_their_shell_does_not_break_it() {
         assert_eq!(session.status().restarts, 0);
         shells.shut_down().await.unwrap();
     });
+}
+
+#[test]
+fn turning_line_editing_off_does_not_swallow_the_rest() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let text = "echo one; set +o emacs; echo two\nalias later='echo three'\nlater; (exit 5)";
+        assert_eq!(run(&session, text).await, (5, "one\ntwo\nthree\n".into()));
+        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        // Where the text does not say so, the rest of it is lost, but not the session.
+        assert_eq!(run(&session, "off() { builtin set +o emacs; }").await.0, 0);
+        let result = finish(&session, "echo one; off; (exit 6)").await;
+        assert_eq!((result.exit_code, &result.ended), (6, &Ended::AtPrompt));
+        assert!(text_of(&session, &result).starts_with("one\n"));
+        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        // What looks almost the same is left alone: the shell's own reading, and another program.
+        let job = session.run("read -r line; echo \"<$line>\"").await.unwrap();
+        asked(&job).await;
+        session.type_bytes("a line\r").await.unwrap();
+        assert_eq!(text_of(&session, &*ended(&job).await), "a line\n<a line>\n");
+        let job = session.run("exec sed -u s/x/y/").await.unwrap();
+        asked(&job).await;
+        session.type_bytes("xxx\r\x04").await.unwrap();
+        let result = ended(&job).await;
+        assert_eq!((result.exit_code, &result.ended), (0, &Ended::ShellExited));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// Returns when the command waits for input.
+async fn asked(job: &Job) {
+    match job.wait(Wait::until_input(LIMIT)).await.unwrap() {
+        Progress::Running(running) => assert_eq!(running.why, Why::Input),
+        Progress::Finished(result) => panic!("ended: {result:?}"),
+    }
 }
 
 #[test]

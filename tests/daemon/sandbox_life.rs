@@ -114,6 +114,36 @@ fn shells_of_a_killed_daemon_end_when_their_lease_is_over() {
 }
 
 #[test]
+fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    client.run("cd /; kept=yes");
+    let id = client.run_until("other", "echo ready; sleep 1000", "ready");
+    let mut ask = command("tmux");
+    ask.arg("-S").arg(sandbox.state().join("tmux")).args(["display-message", "-p", "#{pid}"]);
+    let server = String::from_utf8(ask.output().unwrap().stdout).unwrap();
+    assert!(command("kill").args(["-9", server.trim()]).status().unwrap().success());
+    assert_eq!(client.answer_to(id)["result"]["ended"], "serverGone");
+
+    // The old ones are gone, and that is said, not hidden behind new ones of the same name.
+    for (method, params) in [
+        ("sandbox/runCommand", json!({"command": "pwd"})),
+        ("sandbox/runCommand", json!({"command": "pwd", "shell": "other"})),
+        ("sandbox/wait", json!({})),
+        ("sandbox/sendKeys", json!({"keys": ["C-c"]})),
+    ] {
+        let error = client.refused(method, params);
+        let facts = json!([error["data"]["kind"], error["data"]["reason"]]);
+        assert_eq!(facts, json!(["HostGone", "serverGone"]), "{method}: {error}");
+    }
+    assert_eq!(client.call("sandbox/listShells", json!({}))["shells"], json!([]));
+    client.call("sandbox/createShell", json!({"shell": "main"}));
+    assert_eq!(client.run("echo ${kept-new}")["output"]["text"], "new");
+    let again = json!({"command": "echo here", "shell": "other", "create": true});
+    assert_eq!(client.call("sandbox/runCommand", again)["output"]["text"], "here");
+}
+
+#[test]
 fn without_tmux_the_daemon_does_not_start_and_leaves_nothing() {
     let (runtime, workspace) = (run_directory(), run_directory());
     let mut daemon = command(binary("bridge-daemon"));

@@ -16,11 +16,7 @@ pub(super) fn shell(error: ShellError) -> WireError {
         ShellError::SessionClosed(_) => (ErrorKind::NotFound, "closed"),
         ShellError::Busy { .. } => (ErrorKind::Conflict, "busy"),
         ShellError::OccupiedByHand(_) => (ErrorKind::Conflict, "occupiedByHand"),
-        ShellError::ServerGone => {
-            let reason = "the tmux server of the shells has ended, and all shells with it: start the \
-                          daemon again";
-            return with_reason(ErrorKind::HostGone, reason.to_owned(), "serverGone");
-        }
+        ShellError::ServerGone => return server_gone(),
         ShellError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
             (ErrorKind::NoSpace, "full")
         }
@@ -32,6 +28,13 @@ pub(super) fn shell(error: ShellError) -> WireError {
         | ShellError::Io { .. } => (ErrorKind::InternalError, "system"),
     };
     with_reason(kind, error.to_string(), reason)
+}
+
+/// For a shell that is gone because tmux has died.
+pub(super) fn server_gone() -> WireError {
+    let reason = "the tmux server of the shells has died, and the shell with it: start the shell again \
+                  with sandbox/createShell";
+    with_reason(ErrorKind::HostGone, reason.to_owned(), "serverGone")
 }
 
 /// The error of a file.

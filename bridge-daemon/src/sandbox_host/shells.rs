@@ -154,12 +154,16 @@ impl ShellService {
     /// A shell by its name.
     pub async fn session(&self, name: &ShellName) -> Result<Session, WireError> {
         let id = parse(name)?;
-        self.get(&id).await?.ok_or_else(|| {
-            let reason = format!(
-                "there is no shell {id}: start it with sandbox/createShell, or see sandbox/listShells"
-            );
-            with_reason(ErrorKind::NotFound, reason, "noSuchShell")
-        })
+        if let Some(session) = self.get(&id).await? {
+            return Ok(session);
+        }
+        if self.is_lost(&id).await {
+            return Err(error::server_gone());
+        }
+        let reason = format!(
+            "there is no shell {id}: start it with sandbox/createShell, or see sandbox/listShells"
+        );
+        Err(with_reason(ErrorKind::NotFound, reason, "noSuchShell"))
     }
 
     /// The same, but a shell that may be created is.
@@ -175,6 +179,11 @@ impl ShellService {
         if let Some(session) = self.get(&id).await? {
             return Ok(session);
         }
+        // Who asks for a new shell expects nothing of an old one; who does not is to know that it
+        // is gone, with its directory and its variables.
+        if !create && self.is_lost(&id).await {
+            return Err(error::server_gone());
+        }
         let turn = self.turn(&id);
         let _turn = turn.lock().await;
         match self.get(&id).await? {
@@ -189,6 +198,11 @@ impl ShellService {
     async fn get(&self, id: &SessionId) -> Result<Option<Session>, WireError> {
         let shells = self.shells.read().await;
         shells.as_ref().map(|shells| shells.get(id)).ok_or_else(ending)
+    }
+
+    /// Whether a shell went down with its tmux server.
+    async fn is_lost(&self, id: &SessionId) -> bool {
+        self.shells.read().await.as_ref().is_some_and(|shells| shells.is_lost(id))
     }
 
     async fn start(self: &Arc<Self>, spec: SessionSpec) -> Result<Session, WireError> {
@@ -240,7 +254,7 @@ fn info(session: &Session) -> Result<ShellInfo, WireError> {
         Phase::Starting => (ShellState::Starting, None),
         Phase::Idle => (ShellState::Idle, None),
         Phase::Running(seq) => (ShellState::Running, Some(seq)),
-        Phase::Closed => (ShellState::Closed, None),
+        Phase::Closed | Phase::Lost => (ShellState::Closed, None),
     };
     Ok(ShellInfo {
         shell: ShellName(session.id().to_string()),

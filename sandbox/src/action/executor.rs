@@ -17,9 +17,8 @@ use super::{
     text_files,
 };
 use crate::{
-    Error as ShellError,
     files::{self, Editor, Parents, Removal, Workspace, WorkspacePath},
-    shell::{Config, Phase, Session, SessionId, SessionSpec, Shells, Size, Wait},
+    shell::{Config, Session, SessionId, SessionSpec, Shells, Size, Wait},
 };
 
 /// Takes the output of a command as it comes.
@@ -195,7 +194,7 @@ impl Executor {
     ) -> Result<RunObservation, ActionError> {
         // First come, first served: the lock is fair.
         let mut conversation = self.conversation.lock().await;
-        if conversation.session().status().phase == Phase::Closed {
+        if conversation.session().status().phase.is_over() {
             let session = self.new_session(&self.settings.main, &self.settings.cwd).await?;
             *self.main.write().unwrap_or_else(PoisonError::into_inner) = session.clone();
             *conversation = Conversation::new(session, self.settings.shells.bash.clone());
@@ -217,24 +216,11 @@ impl Executor {
             .await
     }
 
-    /// A new session. If the tmux server has died meanwhile, there is a new one of it too.
     async fn new_session(&self, id: &SessionId, cwd: &Path) -> Result<Session, ActionError> {
-        let spec = || spec(&self.settings, id.clone(), cwd);
+        let shells = self.shells.read().await;
         let ended = || ActionError::Unavailable("the server is ending; start it again".into());
-        let created = match self.shells.read().await.as_ref() {
-            Some(shells) => shells.create(spec()).await,
-            None => return Err(ended()),
-        };
-        match created {
-            Err(ShellError::ServerGone) => {
-                let mut shells = self.shells.write().await;
-                // The former owner has to go before there can be another.
-                drop(shells.take().ok_or_else(ended)?);
-                let opened = Shells::open(self.settings.shells.clone()).await?;
-                Ok(shells.insert(opened).create(spec()).await?)
-            }
-            created => Ok(created?),
-        }
+        let shells = shells.as_ref().ok_or_else(ended)?;
+        Ok(shells.create(spec(&self.settings, id.clone(), cwd)).await?)
     }
 
     async fn edit(&self, edit: Edit) -> Result<Observation, ActionError> {

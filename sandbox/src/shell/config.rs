@@ -2,12 +2,16 @@
 
 use std::{
     ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use super::ledger::{SessionId, Size};
-use crate::isolation::{Level, Policy};
+use crate::{
+    Error, Result,
+    isolation::{Level, Policy},
+};
 
 /// Settings of all shells under one state directory.
 #[derive(Debug, Clone)]
@@ -88,6 +92,32 @@ impl SessionSpec {
     /// A session with a fresh name in this directory.
     pub fn in_directory(cwd: impl AsRef<Path>) -> Self {
         Self { cwd: cwd.as_ref().to_owned(), ..Self::default() }
+    }
+
+    /// Whether a session can be made of it.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.cwd.is_dir() || !self.cwd.is_absolute() {
+            return Err(Error::Invalid(format!(
+                "{} is no directory with an absolute path; name one that exists",
+                self.cwd.display()
+            )));
+        }
+        if self.size.columns < 2 || self.size.rows < 2 {
+            return Err(Error::Invalid("a terminal needs at least 2 columns and 2 rows".into()));
+        }
+        for (name, value) in &self.environment {
+            let bytes = name.as_bytes();
+            let starts_well =
+                bytes.first().is_some_and(|&byte| byte.is_ascii_alphabetic() || byte == b'_');
+            let is_name = bytes.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if !starts_well || !is_name || value.as_bytes().contains(&0) {
+                return Err(Error::Invalid(format!(
+                    "the variable {} cannot be passed to a shell; use letters, digits and `_`, and no NUL",
+                    name.display()
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,10 @@
 //! The unhappy half of a session's task: shells and recorders that die, and the end of it all.
 
-use std::{fs, mem, sync::Arc, time::Duration};
+use std::{
+    fs, mem,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use rustix::process::Signal;
 use tokio::time::{self, Instant};
@@ -10,13 +14,16 @@ use super::{
     launch::{Launched, Place},
     marker::Seq,
     process,
-    state::{CommandResult, Ended, Phase},
+    state::{CommandResult, Ended, Phase, Started},
     task::{Current, DEATH_LIMIT, Running, Task, Then, Unreported},
 };
 use crate::{Error, Result};
 
 /// The key that makes an interrupted shell report; bound in `init.bash`.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
+/// How long a shell that was given a command may stay at its prompt: long, since it may only be slow,
+/// and what is typed again then could meet the command instead.
+const START_LIMIT: Duration = Duration::from_secs(3);
 /// How long a shell that was asked for its report may take.
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Shells that may die in a row before their first prompt.
@@ -101,13 +108,21 @@ impl Task {
         Ok(())
     }
 
-    /// Somebody has killed the recorder. What was printed meanwhile is lost; the rest is not.
+    /// Somebody has killed the recorder. What was printed meanwhile is lost, and its successor says so
+    /// in the log; the rest is not.
     pub(super) async fn replace_recorder(&mut self) -> Then {
         self.recorder = None;
         self.catch_up();
-        // The end of a command may be among what is lost: then the shell is to be asked for it.
         if let Current::Running(running) = &mut self.current {
+            // The end of a command may be among what is lost: then the shell is to be asked for it.
             running.interrupted = true;
+            // The same goes for its start: then its output begins with the gap.
+            let offset = fs::metadata(self.launcher.dir.log()).map_or(0, |log| log.len());
+            running.status.send_if_modified(|status| {
+                let is_unheard = status.started.is_none();
+                status.started.get_or_insert(Started { offset, at: SystemTime::now() });
+                is_unheard
+            });
         }
         let pane = self.entry.pane.clone();
         if !self.stream_closed && self.entry.leader.is_alive() && self.recorder.is_none() {
@@ -116,20 +131,39 @@ impl Task {
         Then::GoOn
     }
 
-    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
-    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
-    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
-    /// the shell for its report, the second time with a new secret; if neither helps, the command
-    /// is over with an unknown code. While anything else has the terminal the key is not pressed,
-    /// since a program could read it.
+    /// For a command that runs although its shell reads from the terminal itself. While anything
+    /// else has the terminal no key is pressed, since a program could read it.
     pub(super) async fn recover(&mut self) {
         self.catch_up();
         let shell = self.shell();
         let Current::Running(running) = &mut self.current else { return };
-        let is_early = running.look_at.is_some_and(|time| time > Instant::now());
-        if !running.interrupted || is_early || !input::shell_edits_line(shell) {
+        if running.look_at.is_some_and(|time| time > Instant::now()) {
             return;
         }
+        if input::shell_reads_plain_lines(shell) {
+            // The text has called something that turned line editing off. Then bash takes the terminal
+            // for the rest of the text; an interrupt brings it back, with the code it had.
+            running.interrupted = true;
+            return shell.send(Signal::INT);
+        }
+        if !input::shell_edits_line(shell) {
+            return;
+        }
+        if running.interrupted {
+            self.ask_for_report().await;
+        } else if running.status.borrow().started.is_none() {
+            // The call was typed, but perhaps the key at its end does nothing any more.
+            running.look_at = Some(Instant::now() + START_LIMIT);
+        }
+    }
+
+    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
+    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
+    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
+    /// the shell for its report, the second time with a new secret; if neither helps, the command
+    /// is over with an unknown code.
+    async fn ask_for_report(&mut self) {
+        let Current::Running(running) = &mut self.current else { return };
         running.asked += 1;
         running.look_at = Some(Instant::now() + REPORT_LIMIT);
         match running.asked {
@@ -173,6 +207,7 @@ impl Task {
             recorder.send(Signal::KILL);
         }
         self.catch_up();
+        let phase = if ended == Ended::ServerGone { Phase::Lost } else { Phase::Closed };
         let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
         match mem::replace(&mut self.current, Current::Idle) {
             Current::Running(running) => self.report_without_shell(running, -1, ended, end),
@@ -182,7 +217,7 @@ impl Task {
             Current::Starting { .. } | Current::Idle => {}
         }
         let _ = self.launcher.dir.remove();
-        self.status.send_modify(|status| status.phase = Phase::Closed);
+        self.status.send_modify(|status| status.phase = phase);
     }
 
     /// Reports a command with what is known without the shell's word.

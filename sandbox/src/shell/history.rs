@@ -9,6 +9,7 @@ use super::{
     job::JobWatch,
     launch::Launcher,
     marker::{Expected, Kind, Marker, Seq},
+    process::ProcessId,
     state::JobStatus,
     task::{Current, Running, path},
 };
@@ -25,6 +26,8 @@ pub(super) struct History {
     pub(super) next_seq: Seq,
     pub(super) current: Current,
     pub(super) job: Option<JobWatch>,
+    /// Whether the recorder was killed when there was nobody to replace it.
+    pub(super) recorder_died: bool,
 }
 
 impl History {
@@ -41,6 +44,14 @@ impl History {
             _ => None,
         });
         let cwd = last_end.map(path).unwrap_or_else(|| "/".into());
+        let recorder = events.iter().rev().find_map(|event| match event.what {
+            What::Opened { recorder } => Some(Some(recorder)),
+            What::Closed => Some(None),
+            What::Marker(_) | What::Lost { .. } => None,
+        });
+        let recorder_died = recorder.flatten().is_some_and(|recorder| {
+            !ProcessId::of(recorder).is_some_and(|recorder| recorder.is_alive())
+        });
         let seq = expected.seq;
         let (current, job) = match expected.kind {
             // Running until the task finds the end in the index, which it does at once.
@@ -48,7 +59,7 @@ impl History {
                 let (status, receiver) = watch::channel(JobStatus::default());
                 let look_at = Some(Instant::now() + RETYPE_AFTER);
                 let running =
-                    Running { seq, status, lost: 0, interrupted: false, asked: 0, look_at };
+                    Running { seq, status, lost: 0, interrupted: recorder_died, asked: 0, look_at };
                 (Current::Running(running), Some(JobWatch { seq, status: receiver }))
             }
             Kind::StartUp => {
@@ -56,6 +67,6 @@ impl History {
                 (Current::Starting { seq, deadline, before: None }, None)
             }
         };
-        Ok(Self { cwd, next_seq: seq + 1, current, job })
+        Ok(Self { cwd, next_seq: seq + 1, current, job, recorder_died })
     }
 }

@@ -7,6 +7,7 @@
 use std::{
     fs::File,
     io::{self, Read as _},
+    os::unix::fs::FileExt as _,
     path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -93,6 +94,20 @@ impl IndexReader {
         self.partial.drain(..=end);
         Ok(events)
     }
+}
+
+/// Whether the last recorder of an index has ended without a word, so that it was killed.
+pub(crate) fn was_cut_off(path: &Path) -> io::Result<bool> {
+    const ENOUGH: u64 = 64;
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut end = vec![0; usize::try_from(length.min(ENOUGH)).unwrap_or_default()];
+    file.read_exact_at(&mut end, length.saturating_sub(ENOUGH))?;
+    // The line of a regular end is short; a part of a longer one cannot be taken for it.
+    let lines = end.strip_suffix(b"\n").unwrap_or(&end);
+    let last = &lines[memchr::memrchr(b'\n', lines).map_or(0, |place| place + 1)..];
+    let closed = Event::parse(last).is_some_and(|event| event.what == What::Closed);
+    Ok(length > 0 && !closed)
 }
 
 fn text<T: std::str::FromStr>(field: &[u8]) -> Option<T> {

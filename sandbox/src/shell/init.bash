@@ -14,8 +14,9 @@
 # __sb_end is also the last entry of PROMPT_COMMAND; `PROMPT_COMMAND=…` replaces only the first. The
 # key sequence bound below is for the case that a text has emptied the whole array.
 #
-# Known limit: a text that turns line editing off (`set +o emacs`) makes bash read the rest of what it
-# evaluates from the terminal; it hangs until Ctrl-C, which brings it back.
+# Known limit: when line editing is turned off (`set +o emacs`) by something that a text calls, bash reads
+# the rest of the text from the terminal. The owner sees that and interrupts it. Where the text itself
+# says so, it is a file that bash reads, which has no such effect.
 #
 # `local -` and the second function keep `set -x`, `set -v` and DEBUG traps of the user from seeing a
 # nonce. What they print of __sb_begin lies before the start marker and so in no command's output;

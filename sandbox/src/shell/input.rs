@@ -10,6 +10,9 @@ use rustix::{
 use super::process::{self, ProcessId, Stat};
 use crate::Error;
 
+/// Bytes for which bash asks when it reads commands without editing lines.
+const COMMANDS_AT_ONCE: u64 = 1024;
+
 /// Names of keys as we take them and as tmux knows them.
 const NAMED: &[(&str, &str)] = &[
     ("ENTER", "Enter"),
@@ -165,6 +168,17 @@ pub(crate) fn shell_edits_line(shell: ProcessId) -> bool {
         && local_modes(&stat).is_some_and(|modes| !modes.contains(LocalModes::ICANON))
 }
 
+/// Whether the shell itself reads commands from its terminal without editing lines. Its `read` looks
+/// almost the same, but asks for another number of bytes; and a program for which it has made room
+/// by `exec` has another name.
+pub(crate) fn shell_reads_plain_lines(shell: ProcessId) -> bool {
+    let Some(stat) = shell.stat() else { return false };
+    let name = std::fs::read(format!("/proc/{}/comm", shell.pid));
+    stat.foreground == stat.group
+        && name.is_ok_and(|name| name == b"bash\n")
+        && matches!(reads_terminal(shell.pid, &stat), Some((0, COMMANDS_AT_ONCE)))
+}
+
 fn hint(shell: ProcessId) -> Option<InputHint> {
     let stat = shell.stat()?;
     let modes = local_modes(&stat)?;
@@ -193,18 +207,28 @@ fn local_modes(stat: &Stat) -> Option<LocalModes> {
 /// Whether a process is blocked in the kernel's terminal read, or, where the terminal hands out
 /// single keys, in waiting for any of several descriptors, as line editors do.
 fn waits_for_terminal(pid: u32, shell: &Stat, line_wise: bool) -> bool {
-    let Ok(syscall) = std::fs::read_to_string(format!("/proc/{pid}/syscall")) else { return false };
-    let mut words = syscall.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|word| word.parse::<u32>().ok()) else { return false };
-    if number == SYSCALL_READ {
-        let fd =
-            words.next().and_then(|word| u32::from_str_radix(word.strip_prefix("0x")?, 16).ok());
-        let target = fd.and_then(|fd| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok());
-        return target.is_some_and(|target| {
-            target.as_os_str() == "/dev/tty" || Some(target) == process::terminal_path(shell)
-        });
+    match blocked_in(pid) {
+        Some((SYSCALL_READ, _)) => reads_terminal(pid, shell).is_some(),
+        Some((number, _)) => !line_wise && SYSCALLS_WAIT.contains(&number),
+        None => false,
     }
-    !line_wise && SYSCALLS_WAIT.contains(&number)
+}
+
+/// On which descriptor a process is blocked in reading the terminal, and for how many bytes it asks.
+fn reads_terminal(pid: u32, shell: &Stat) -> Option<(u64, u64)> {
+    let (SYSCALL_READ, [fd, _, count]) = blocked_in(pid)? else { return None };
+    let target = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
+    let is_ours = target.as_os_str() == "/dev/tty" || Some(target) == process::terminal_path(shell);
+    is_ours.then_some((fd, count))
+}
+
+/// The system call in which a process is blocked, with its first arguments.
+fn blocked_in(pid: u32) -> Option<(u32, [u64; 3])> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    Some((number, [argument()?, argument()?, argument()?]))
 }
 
 #[cfg(target_arch = "x86_64")]

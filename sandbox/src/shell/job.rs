@@ -111,6 +111,14 @@ impl Wait {
     pub fn until_input(limit: Duration) -> Self {
         Self { limit: Some(limit), on_input: OnInput::Return, ..Self::default() }
     }
+
+    /// How long a command must be quiet before the next look at it, if there is to be one. A program
+    /// may take its time between asking and reading, so whoever wants to know looks again, each time
+    /// after twice as long: that is often enough, and next to nothing.
+    fn pause_before_look(&self, looks: u32) -> Option<Duration> {
+        (looks == 0 || self.on_input == OnInput::Return)
+            .then(|| QUIET_BEFORE_LOOK.saturating_mul(1 << looks.min(20)))
+    }
 }
 
 impl Job {
@@ -181,20 +189,21 @@ impl Job {
         let mut quiet = Quiet::start(self)?;
         // Made only after a look, so that a command that ends soon does not wake us by its output.
         let mut watch = None;
-        let mut looked = false;
+        // Since the latest output.
+        let mut looks = 0;
         loop {
             if let Some(result) = &status.borrow_and_update().result {
                 return Ok(Progress::Finished(Arc::clone(result)));
             }
-            if looked && watch.is_none() {
+            if looks > 0 && watch.is_none() {
                 watch = Some(self.session.log().watch()?);
             }
             let grown = watch.as_ref().map(FileWatch::grown);
             if quiet.has_new_output(self)? {
-                looked = false;
+                looks = 0;
             }
             let quiet_end = wait.quiet.map(|limit| quiet.since + limit);
-            let look_at = (!looked).then(|| quiet.since + QUIET_BEFORE_LOOK);
+            let look_at = wait.pause_before_look(looks).map(|pause| quiet.since + pause);
             let next = [deadline, quiet_end, look_at].into_iter().flatten().min();
             tokio::select! {
                 changed = status.changed() => match changed {
@@ -203,16 +212,16 @@ impl Job {
                 },
                 // Output matters only after a look, as the reason for another: a flood of it wakes
                 // us a few times in a second and no more.
-                () = when(grown), if looked => continue,
+                () = when(grown), if looks > 0 => continue,
                 () = sleep_until(next) => {}
             }
             if quiet.has_new_output(self)? {
-                looked = false;
+                looks = 0;
             }
             let now = Instant::now();
             let reached = |instant: Option<Instant>| instant.is_some_and(|instant| instant <= now);
-            if !looked && quiet.since + QUIET_BEFORE_LOOK <= now {
-                looked = true;
+            if reached(wait.pause_before_look(looks).map(|pause| quiet.since + pause)) {
+                looks += 1;
                 let hint = self.look().await;
                 if hint != InputHint::None && wait.on_input == OnInput::Return {
                     return self.still_running(Why::Input, hint);
@@ -229,7 +238,7 @@ impl Job {
 
     async fn look(&self) -> InputHint {
         let shell = self.session.status().shell;
-        if input::shell_edits_line(shell) {
+        if input::shell_edits_line(shell) || input::shell_reads_plain_lines(shell) {
             self.session.tell(Control::LooksIdle).await;
         }
         input::look(shell)

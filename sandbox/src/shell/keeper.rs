@@ -3,7 +3,7 @@
 //! It is the one process of the tmux session that holds no shell, so it lives exactly as long as the
 //! server. It sleeps in the reading of a named pipe that the owner holds open for writing, and wakes
 //! when the last owner is gone, however that happened. Then it sleeps for the lease, and unless a new
-//! owner has come, it starts `sandbox sweep`. (A tmux hook on the loss of the control client cannot
+//! owner has come, it starts `sandbox sweep`. If it is killed, the owner has tmux start another. (A tmux hook on the loss of the control client cannot
 //! do this: tmux 3.3 crashes when a hook writes to the client that was just lost.)
 
 use std::{
@@ -17,8 +17,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat};
+use tokio::time;
 
+use super::{process::ProcessId, tmux::Tmux};
+
+/// The name of its tmux session.
+pub(crate) const NAME: &str = "keeper";
 /// How long to wait before looking again, when the files are not what they should be.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -33,6 +38,22 @@ pub(crate) fn own(root: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
+/// Sees to it that there is a keeper while there is an owner, whatever becomes of the former one.
+pub(crate) async fn guard(tmux: Tmux) {
+    loop {
+        let Ok(pid) = tmux.ask(&format!("display-message -p -t ={NAME}: '#{{pane_pid}}'")).await
+        else {
+            return;
+        };
+        if let Some(keeper) = pid.parse().ok().and_then(ProcessId::of) {
+            let _ = keeper.ended().await;
+        }
+        // tmux knows what it has started there.
+        let _ = tmux.ask(&format!("respawn-pane -k -t ={NAME}:")).await;
+        time::sleep(PAUSE).await;
+    }
+}
+
 /// When the lease of a state directory ends, if its owner is gone.
 pub(crate) fn lease_end(root: &Path) -> io::Result<SystemTime> {
     let path = root.join("owner.lock");
@@ -44,8 +65,7 @@ pub(crate) fn lease_end(root: &Path) -> io::Result<SystemTime> {
 pub fn keep(root: &Path) -> io::Result<()> {
     let alive = root.join("alive");
     loop {
-        // Opening waits for an owner, reading for its end.
-        File::open(&alive)?.read_to_end(&mut Vec::new())?;
+        until_unowned(&alive)?;
         let lease =
             lease_end(root)?.duration_since(fs::metadata(root.join("owner.lock"))?.modified()?);
         let mut end = SystemTime::now() + lease.unwrap_or_default();
@@ -61,6 +81,15 @@ pub fn keep(root: &Path) -> io::Result<()> {
             }
         }
     }
+}
+
+/// Reads until the owner ends. There may be none any more, and an opening that waited for one would
+/// wait for ever.
+fn until_unowned(alive: &Path) -> io::Result<()> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = OpenOptions::new().read(true).custom_flags(flags).open(alive)?;
+    fcntl_setfl(&pipe, OFlags::empty())?;
+    pipe.read_to_end(&mut Vec::new()).map(drop)
 }
 
 /// An owner has the pipe open for reading too, so that it can be opened for writing at once.

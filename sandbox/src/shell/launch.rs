@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
     path::Path,
 };
@@ -222,6 +222,14 @@ impl SecretPipe {
         // Lines of a fixed length, as `init.bash` reads them.
         let lines = format!("S;{seq:020};{}\nE;{seq:020};{}\n", start.as_str(), end.as_str());
         self.0.write_all(lines.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+    }
+
+    /// Gives the shell new secrets for a command that it has not begun. The old ones may lie in the pipe,
+    /// or have never got there, if their owner was killed.
+    pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq) -> Result<()> {
+        let mut old = [0; 512];
+        while self.0.read(&mut old).is_ok_and(|length| length > 0) {}
+        self.announce(dir, seq, Kind::Command)
     }
 
     /// Gives the shell another secret for the end of its command, in case it has lost the first.

@@ -141,6 +141,11 @@ impl SessionDir {
         self.0.join("command")
     }
 
+    /// The text of a command that is read as a file.
+    pub(crate) fn script(&self) -> PathBuf {
+        self.0.join("script")
+    }
+
     pub(crate) fn start(&self) -> PathBuf {
         self.0.join("start")
     }

@@ -137,8 +137,9 @@ impl Expected {
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        // A line that is still being written has no end yet and must not count.
-        let mut words = text.strip_suffix('\n')?.split(' ');
+        // A line that is still being written has no end yet and must not count. What follows it is
+        // the rest of a longer one, whose writer was killed before it cut the file to length.
+        let mut words = text.split_once('\n')?.0.split(' ');
         let seq = words.next()?.parse().ok()?;
         let kind = match words.next()? {
             "start-up" => Kind::StartUp,

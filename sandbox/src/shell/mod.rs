@@ -56,6 +56,7 @@ pub(crate) mod process;
 mod readiness;
 mod recorder;
 mod render;
+mod requests;
 mod root;
 mod scanner;
 mod session;

@@ -17,7 +17,7 @@ use std::{
 };
 
 use super::{
-    index::{Event, What},
+    index::{Event, What, was_cut_off},
     ledger::SessionDir,
     marker::{Expected, INTRODUCER, Marker, Seq, TERMINATOR},
     scanner::{Piece, Scanner},
@@ -25,6 +25,9 @@ use super::{
 
 /// Bytes taken from the pipe at once.
 const CHUNK: usize = 64 * 1024;
+/// Stands in the log where a recorder was killed. How much is missing there nobody knows: what tmux had
+/// given to it and what was printed until its successor came.
+const MISSING: &[u8] = b"\r\n[output is missing here: the recorder was killed]\r\n";
 /// How long to wait before the disk is asked again for room for an event at the stream's end.
 const DISK_RETRY: Duration = Duration::from_millis(250);
 /// How often an event is offered to a full disk at the stream's end before we give up.
@@ -71,10 +74,12 @@ impl Recording {
         let append =
             |path: PathBuf| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let log = append(directory.log())?;
+        let index = append(directory.index())?;
+        let has_gap = was_cut_off(&directory.index())?;
         let offset = log.metadata()?.len();
         let mut recording = Self {
             log,
-            index: append(directory.index())?,
+            index,
             expected: directory.expected(),
             offset,
             quota,
@@ -85,6 +90,9 @@ impl Recording {
         };
         recording.note(What::Opened { recorder: process::id() });
         recording.flush_events();
+        if has_gap {
+            recording.append(MISSING);
+        }
         Ok(recording)
     }
 
@@ -220,6 +228,21 @@ mod tests {
         record(temporary.path(), 10, &b"0123456789abcdef"[..]).unwrap();
         assert_eq!(fs::read(directory.log()).unwrap(), b"0123456789");
         assert_eq!(events(&directory)[1..], [(10, What::Lost { bytes: 6 }), (10, What::Closed)]);
+    }
+
+    #[test]
+    fn where_a_recorder_was_killed_the_log_says_so() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = SessionDir::new(temporary.path().to_owned());
+        record(temporary.path(), 1000, &b"one "[..]).unwrap();
+        record(temporary.path(), 1000, &b"two "[..]).unwrap();
+        assert_eq!(fs::read(directory.log()).unwrap(), b"one two ");
+        let index = fs::read(directory.index()).unwrap();
+        let end = memchr::memrchr(b'C', &index).unwrap();
+        fs::write(directory.index(), &index[..end]).unwrap();
+        record(temporary.path(), 1000, &b"three"[..]).unwrap();
+        let log = [b"one two ", MISSING, b"three"].concat();
+        assert_eq!(fs::read(directory.log()).unwrap(), log);
     }
 
     #[test]

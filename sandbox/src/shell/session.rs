@@ -125,7 +125,7 @@ impl Session {
     /// Ends the session with all its programs and removes its files. Closing twice is harmless.
     pub async fn close(&self) -> Result<()> {
         match self.ask(|answer| Control::Close { answer }).await {
-            Err(Error::SessionClosed(_)) => Ok(()),
+            Err(Error::SessionClosed(_) | Error::ServerGone) => Ok(()),
             result => result,
         }
     }
@@ -162,6 +162,12 @@ impl Session {
         }
     }
 
+    /// Returns when the session is over and nothing of it is left.
+    pub(crate) async fn wait_until_over(&self) {
+        // A task that is gone without a word leaves nothing to wait for either.
+        let _ = self.0.status.clone().wait_for(|status| status.phase.is_over()).await;
+    }
+
     /// Returns when the task has taken in everything that is in the index by now.
     pub(crate) async fn catch_up(&self) {
         let _ = self.ask(|answer| Control::CatchUp { answer }).await;
@@ -174,7 +180,10 @@ impl Session {
 
     async fn ask<T>(&self, control: impl FnOnce(Answer<T>) -> Control) -> Result<T> {
         let (answer, answered) = oneshot::channel();
-        let closed = || Error::SessionClosed(self.0.id.clone());
+        let closed = || match self.status().phase {
+            Phase::Lost => Error::ServerGone,
+            _ => Error::SessionClosed(self.0.id.clone()),
+        };
         self.0.controls.send(control(answer)).await.map_err(|_| closed())?;
         answered.await.unwrap_or_else(|_| Err(closed()))
     }

@@ -1,7 +1,7 @@
 //! All shells under one state directory: opening, creating, finding again, sweeping, ending.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -47,14 +47,23 @@ const QUEUE: usize = 64;
 #[derive(Debug)]
 pub struct Shells {
     config: Config,
-    tmux: Tmux,
-    client: ControlClient,
+    server: Mutex<Server>,
+    /// One at a time replaces a server that has died.
+    replacing: tokio::sync::Mutex<()>,
     watcher: Arc<Watcher>,
     sessions: Mutex<BTreeMap<SessionId, Session>>,
+    /// Names of sessions that went down with their server and have no successor yet.
+    lost: Mutex<BTreeSet<SessionId>>,
     /// Keeps the keeper quiet, for as long.
     _alive: File,
     /// Keeps other owners out until we are gone, however that happens.
     _lock: File,
+}
+
+#[derive(Debug)]
+struct Server {
+    tmux: Tmux,
+    client: ControlClient,
 }
 
 impl Shells {
@@ -73,10 +82,11 @@ impl Shells {
         let watcher = Watcher::start().map_err(Error::io("starting to watch files"))?;
         let shells = Self {
             config,
-            tmux,
-            client,
+            server: Mutex::new(Server { tmux, client }),
+            replacing: tokio::sync::Mutex::default(),
             watcher: Arc::new(watcher),
             sessions: Mutex::default(),
+            lost: Mutex::default(),
             _alive: alive,
             _lock: lock,
         };
@@ -97,24 +107,38 @@ impl Shells {
         }
     }
 
-    /// Starts a session and waits for its first prompt.
+    /// Starts a session and waits for its first prompt. If the tmux server has died, which all its
+    /// sessions did not survive, there is a new one first.
     pub async fn create(&self, spec: SessionSpec) -> Result<Session> {
         self.create_confined(spec, &self.config.policy).await
     }
 
     /// The same with another policy than the usual one.
     pub async fn create_confined(&self, spec: SessionSpec, policy: &Policy) -> Result<Session> {
-        check(&spec)?;
+        spec.check()?;
         confine::check(&self.config, policy)?;
+        let tmux = self.tmux();
+        match self.try_create(&spec, policy).await {
+            // It has died just now; there is a new one at the second try.
+            Err(Error::ServerGone) => {
+                tmux.closed().await;
+                self.try_create(&spec, policy).await
+            }
+            created => created,
+        }
+    }
+
+    async fn try_create(&self, spec: &SessionSpec, policy: &Policy) -> Result<Session> {
+        self.replace_dead_server().await?;
         let launcher = self.launcher(&spec.id, format!("{:032x}", rand::random::<u128>()));
         launcher.dir.create().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::SessionExists(spec.id.clone()),
             _ => Error::io("making the session's directory")(error),
         })?;
-        let session = match self.start(launcher.clone(), &spec, policy).await {
+        let session = match self.start(launcher.clone(), spec, policy).await {
             Ok(session) => session,
             Err(error) => {
-                let _ = self.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
+                let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
                 let _ = launcher.dir.remove();
                 return Err(error);
             }
@@ -122,12 +146,14 @@ impl Shells {
         // Opened now, because the files of a shell that does not start are removed.
         let log = File::open(launcher.dir.log());
         match session.wait_until_started().await {
+            Phase::Lost => Err(Error::ServerGone),
             Phase::Closed => Err(Error::ShellDidNotStart {
-                session: spec.id,
+                session: spec.id.clone(),
                 reason: format!("it ended, or took too long; {}", last_words(log)),
             }),
             _ => {
-                self.lock_sessions().insert(spec.id, session.clone());
+                lock(&self.lost).remove(&spec.id);
+                lock(&self.sessions).insert(spec.id.clone(), session.clone());
                 Ok(session)
             }
         }
@@ -138,16 +164,28 @@ impl Shells {
         self.list().into_iter().find(|session| session.id() == id)
     }
 
+    /// Whether a session went down with its tmux server, and no other has taken its name since.
+    pub fn is_lost(&self, id: &SessionId) -> bool {
+        self.list();
+        lock(&self.lost).contains(id)
+    }
+
     /// All living sessions, by name.
     pub fn list(&self) -> Vec<Session> {
-        let mut sessions = self.lock_sessions();
-        sessions.retain(|_, session| session.status().phase != Phase::Closed);
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|id, session| {
+            let phase = session.status().phase;
+            if phase == Phase::Lost {
+                lock(&self.lost).insert(id.clone());
+            }
+            !phase.is_over()
+        });
         sessions.values().cloned().collect()
     }
 
     /// The tmux server.
     pub fn server(&self) -> ProcessId {
-        self.client.server
+        lock(&self.server).client.server
     }
 
     /// Ends all sessions and the server; nothing remains but the empty state directory.
@@ -159,7 +197,9 @@ impl Shells {
         for task in closing.collect::<Vec<_>>() {
             let _ = task.await;
         }
-        self.client.shut_down(&self.tmux).await;
+        let Server { tmux, client } =
+            self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
+        client.shut_down(&tmux).await;
         for name in ["tmux", "tmux.conf", "init.bash", "alive", "client", "owner.lock"] {
             let _ = fs::remove_file(self.config.root.join(name));
         }
@@ -167,10 +207,29 @@ impl Shells {
         Ok(())
     }
 
+    async fn replace_dead_server(&self) -> Result<()> {
+        let _turn = self.replacing.lock().await;
+        if !self.tmux().is_closed() {
+            return Ok(());
+        }
+        // What is left of its sessions is being cleared away, in directories that may be used again.
+        let sessions: Vec<_> = lock(&self.sessions).values().cloned().collect();
+        for session in sessions {
+            session.wait_until_over().await;
+        }
+        let (tmux, client) = tmux::start(&self.config).await?;
+        *lock(&self.server) = Server { tmux, client };
+        Ok(())
+    }
+
+    fn tmux(&self) -> Tmux {
+        lock(&self.server).tmux.clone()
+    }
+
     fn launcher(&self, id: &SessionId, mark: String) -> Launcher {
         Launcher {
             config: self.config.clone(),
-            tmux: self.tmux.clone(),
+            tmux: self.tmux(),
             id: id.clone(),
             mark,
             dir: SessionDir::new(self.config.sessions().join(id.as_str())),
@@ -186,15 +245,15 @@ impl Shells {
         const FIRST: Seq = 0;
         confine::save(&launcher.dir, policy)?;
         launcher.write_start(&spec.cwd, &spec.environment)?;
-        for file in [launcher.dir.log(), launcher.dir.index()] {
-            write_private(&file, b"").map_err(Error::io("making the log"))?;
+        for file in [launcher.dir.log(), launcher.dir.index(), launcher.dir.command()] {
+            write_private(&file, b"").map_err(Error::io("making the files of the session"))?;
         }
         let launched = launcher.launch(Place::NewSession { size: spec.size }, FIRST).await?;
         let entry = Entry {
             id: spec.id.clone(),
             mark: launcher.mark.clone(),
             pane: launched.pane,
-            server: self.client.server,
+            server: self.server(),
             leader: launched.leader,
             size: spec.size,
         };
@@ -205,6 +264,7 @@ impl Shells {
             next_seq: FIRST + 1,
             current: Current::Starting { seq: FIRST, deadline, before: None },
             job: None,
+            recorder_died: false,
         };
         self.spawn(launcher, entry, launched.pipe, history)
     }
@@ -219,7 +279,7 @@ impl Shells {
                 continue;
             };
             match self.adopt(&id).await {
-                Ok(session) => drop(self.lock_sessions().insert(id, session)),
+                Ok(session) => drop(lock(&self.sessions).insert(id, session)),
                 Err(_) => self.clear_away(&id).await,
             }
         }
@@ -229,17 +289,22 @@ impl Shells {
     async fn adopt(&self, id: &SessionId) -> Result<Session> {
         let mut launcher = self.launcher(id, String::new());
         let mut entry = launcher.dir.load().map_err(Error::io("reading the ledger"))?;
-        if entry.server != self.client.server {
+        if entry.server != self.server() {
             return Err(Error::ServerGone);
         }
+        let ask = format!("display-message -p -t {} '#{{pane_pid}} #{{pane_pipe}}'", entry.pane);
+        let answer = launcher.tmux.ask(&ask).await?;
+        let (pid, is_piped) = answer.split_once(' ').unwrap_or_default();
         // The former owner may have been killed while it replaced the shell.
-        let pid =
-            self.tmux.ask(&format!("display-message -p -t {} '#{{pane_pid}}'", entry.pane)).await?;
         if let Some(leader) = pid.parse().ok().and_then(ProcessId::of) {
             entry.leader = leader;
         }
         launcher.mark.clone_from(&entry.mark);
         let history = History::read(&launcher, self.config.start_limit)?;
+        // tmux may not have noticed yet, and the number of the recorder may have been used again.
+        if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
+            launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
+        }
         let pipe = match launcher.dir.shell().filter(ProcessId::is_alive) {
             Some(shell) => SecretPipe::find(shell, &launcher.dir.pipe()),
             // A dead shell has no pipe; its successor will get one.
@@ -252,7 +317,7 @@ impl Shells {
     /// Removes a session that cannot be taken over: half made, or of a server that has died.
     async fn clear_away(&self, id: &SessionId) {
         let launcher = self.launcher(id, String::new());
-        let _ = self.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
+        let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
         if let Ok(entry) = launcher.dir.load() {
             let members = process::members(entry.leader, &entry.mark);
             for process in process::all_ended(&members, self.config.grace).await {
@@ -269,7 +334,7 @@ impl Shells {
         pipe: SecretPipe,
         history: History,
     ) -> Result<Session> {
-        let History { cwd, next_seq, current, job } = history;
+        let History { cwd, next_seq, current, job, .. } = history;
         let index = launcher.dir.index();
         let phase = match &current {
             Current::Starting { .. } => Phase::Starting,
@@ -304,10 +369,10 @@ impl Shells {
         tokio::spawn(task.run(control_receiver));
         Ok(session)
     }
+}
 
-    fn lock_sessions(&self) -> MutexGuard<'_, BTreeMap<SessionId, Session>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a shell has said last, for an explanation.
@@ -323,30 +388,4 @@ fn last_words(log: io::Result<File>) -> String {
         "" => "it said nothing".into(),
         words => format!("it said {words:?}"),
     }
-}
-
-fn check(spec: &SessionSpec) -> Result<()> {
-    use std::os::unix::ffi::OsStrExt as _;
-    if !spec.cwd.is_dir() || !spec.cwd.is_absolute() {
-        return Err(Error::Invalid(format!(
-            "{} is no directory with an absolute path; name one that exists",
-            spec.cwd.display()
-        )));
-    }
-    if spec.size.columns < 2 || spec.size.rows < 2 {
-        return Err(Error::Invalid("a terminal needs at least 2 columns and 2 rows".into()));
-    }
-    for (name, value) in &spec.environment {
-        let bytes = name.as_bytes();
-        let starts_well =
-            bytes.first().is_some_and(|&byte| byte.is_ascii_alphabetic() || byte == b'_');
-        let is_name = bytes.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !starts_well || !is_name || value.as_bytes().contains(&0) {
-            return Err(Error::Invalid(format!(
-                "the variable {} cannot be passed to a shell; use letters, digits and `_`, and no NUL",
-                name.display()
-            )));
-        }
-    }
-    Ok(())
 }

@@ -20,6 +20,15 @@ pub enum Phase {
     Running(Seq),
     /// The session is over.
     Closed,
+    /// It is over because the tmux server has died.
+    Lost,
+}
+
+impl Phase {
+    /// Whether nothing more can come of the session.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Closed | Self::Lost)
+    }
 }
 
 /// A session at a glance.

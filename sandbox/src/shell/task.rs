@@ -20,23 +20,18 @@ use tokio::{
 use super::{
     alive::Alive,
     index::{Event, IndexReader, What},
-    input::{self, Key},
+    input,
     job::JobWatch,
     launch::{Launcher, SecretPipe},
-    ledger::{Entry, Size, overwrite_private},
-    marker::{EndReport, Kind, Marker, Seq},
+    ledger::Entry,
+    marker::{EndReport, Marker, Seq},
     messages::{Answer, Control},
     process::ProcessId,
+    requests::RUN_KEYS_AGAIN,
     state::{CommandResult, Ended, JobStatus, Phase, Started, Status},
     watch::FileWatch,
 };
-use crate::{Error, Result};
 
-/// What is typed to run the command that lies ready: clears the line, then the call. In `init.bash`.
-/// The space before the clearing is for an empty line, on which bash would ring the bell.
-const RUN_KEYS: &[u8] = b"\x05 \x15 eval \"$__sb\"\r";
-/// Bytes per `send-keys`, so that no line to tmux gets long.
-const TYPED_AT_ONCE: usize = 512;
 /// How long tmux may take to notice that a shell has died, and the recorder to write its last event.
 pub(super) const DEATH_LIMIT: Duration = Duration::from_secs(10);
 
@@ -88,7 +83,8 @@ pub(crate) struct Running {
     /// How often the shell was asked for its report by the key for that.
     pub(crate) asked: u32,
     /// When to look after it: for a command of an owner that was killed, in case the owner did not
-    /// come to typing the call; for a shell that was asked for its report, in case none has come.
+    /// come to typing the call; for one that does not begin, in case the call was not accepted; for
+    /// a shell that was asked for its report, in case none has come.
     pub(crate) look_at: Option<Instant>,
 }
 
@@ -176,16 +172,17 @@ impl Task {
                 *deadline = Instant::now() + DEATH_LIMIT;
                 self.entry.leader.send(rustix::process::Signal::KILL);
             }
-            Current::Running(running) if running.asked > 0 => {
+            Current::Running(running) if running.interrupted => {
                 running.look_at = None;
                 self.recover().await;
             }
             Current::Running(running) => {
                 running.look_at = None;
-                let is_unheard = running.status.borrow().started.is_none();
-                // The call does nothing a second time, since it takes its secret from the pipe.
+                let (seq, is_unheard) = (running.seq, running.status.borrow().started.is_none());
                 if is_unheard && input::shell_edits_line(self.shell()) {
-                    let _ = self.type_bytes(RUN_KEYS).await;
+                    // A call that was only slow does nothing any more when it finds no secret.
+                    let _ = self.pipe.announce_again(&self.launcher.dir, seq);
+                    let _ = self.type_bytes(RUN_KEYS_AGAIN).await;
                 }
             }
             Current::Idle => {}
@@ -203,7 +200,7 @@ impl Task {
     fn take(&mut self, event: Event) {
         match event.what {
             What::Opened { recorder } => {
-                self.recorder = ProcessId::of(recorder);
+                self.recorder = ProcessId::of(recorder).filter(ProcessId::is_alive);
                 self.stream_closed = false;
             }
             What::Closed => self.stream_closed = true,
@@ -283,127 +280,6 @@ impl Task {
 
     fn set_cwd(&self, cwd: PathBuf) {
         self.status.send_modify(|status| status.cwd = cwd);
-    }
-
-    async fn handle(&mut self, control: Control) {
-        match control {
-            Control::Run { text, answer } => match &self.current {
-                Current::Starting { .. } => self.waiting.push((text, answer)),
-                Current::Running(running) => {
-                    let session = self.entry.id.clone();
-                    let _ = answer.send(Err(Error::Busy { session, seq: running.seq }));
-                }
-                Current::Idle => {
-                    let _ = answer.send(self.start_command(&text).await);
-                }
-            },
-            Control::Type { bytes, answer } => {
-                if bytes.contains(&0x03) {
-                    self.note_interrupt();
-                }
-                let _ = answer.send(self.type_bytes(&bytes).await);
-            }
-            Control::Press { keys, answer } => {
-                if keys.iter().any(Key::is_interrupt) {
-                    self.note_interrupt();
-                }
-                let names = keys.iter().map(Key::tmux_name).collect::<Vec<_>>().join(" ");
-                let command = format!("send-keys -t {} {names}", self.entry.pane);
-                let _ = answer.send(self.launcher.tmux.ask(&command).await.map(drop));
-            }
-            Control::Signal { signal, answer } => {
-                if signal == input::Signal::Interrupt {
-                    self.note_interrupt();
-                }
-                let _ = answer.send(self.signal(signal));
-            }
-            Control::Resize { size, answer } => {
-                let _ = answer.send(self.resize(size).await);
-            }
-            Control::CatchUp { answer } => {
-                self.catch_up();
-                let _ = answer.send(Ok(()));
-            }
-            Control::LooksIdle => self.recover().await,
-            Control::Close { .. } => unreachable!("closing is handled by the loop"),
-        }
-    }
-
-    /// The first of the commands that waited for the shell; the others find it busy.
-    async fn start_waiting(&mut self) {
-        for (text, answer) in std::mem::take(&mut self.waiting) {
-            self.handle(Control::Run { text, answer }).await;
-        }
-    }
-
-    async fn start_command(&mut self, text: &[u8]) -> Result<JobWatch> {
-        let occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
-        if occupied {
-            return Err(Error::OccupiedByHand(self.entry.id.clone()));
-        }
-        let seq = self.next_seq;
-        let dir = &self.launcher.dir;
-        overwrite_private(&dir.command(), text).map_err(Error::io("writing the command"))?;
-        self.pipe.announce(dir, seq, Kind::Command)?;
-        self.next_seq += 1;
-        let (status, receiver) = watch::channel(JobStatus::default());
-        self.current = Current::Running(Running {
-            seq,
-            status,
-            lost: 0,
-            interrupted: false,
-            asked: 0,
-            look_at: None,
-        });
-        self.status.send_modify(|status| status.phase = Phase::Running(seq));
-        let job = JobWatch { seq, status: receiver };
-        self.job.send_replace(Some(job.clone()));
-        // A pane that cannot be typed into has lost its shell, and we will hear of that.
-        self.launcher.tmux.tell(&self.typing(RUN_KEYS)).await?;
-        Ok(job)
-    }
-
-    pub(super) async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
-        for chunk in bytes.chunks(TYPED_AT_ONCE) {
-            self.launcher.tmux.ask(&self.typing(chunk)).await?;
-        }
-        Ok(())
-    }
-
-    /// The tmux command that types these bytes.
-    fn typing(&self, bytes: &[u8]) -> String {
-        bytes.iter().fold(format!("send-keys -t {} -H", self.entry.pane), |mut command, byte| {
-            command.push_str(&format!(" {byte:02x}"));
-            command
-        })
-    }
-
-    fn note_interrupt(&mut self) {
-        if let Current::Running(running) = &mut self.current {
-            running.interrupted = true;
-        }
-    }
-
-    fn signal(&self, signal: input::Signal) -> Result<()> {
-        let stat = self.shell().stat().ok_or(Error::SessionClosed(self.entry.id.clone()))?;
-        let group = rustix::process::Pid::from_raw(stat.foreground);
-        let Some(group) = group else { return Ok(()) };
-        match rustix::process::kill_process_group(group, signal.raw()) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(error) => Err(Error::io("signalling the foreground")(error)),
-        }
-    }
-
-    async fn resize(&mut self, size: Size) -> Result<()> {
-        let Size { columns, rows } = size;
-        let target = self.launcher.target();
-        self.launcher
-            .tmux
-            .ask(&format!("resize-window -t {target} -x {columns} -y {rows}"))
-            .await?;
-        self.entry.size = size;
-        self.status.send_modify(|status| status.size = size);
-        self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))
     }
 }
 

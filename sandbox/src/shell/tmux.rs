@@ -12,19 +12,18 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStdout, Command},
     sync::{mpsc, oneshot, watch},
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
     time,
 };
 
 use super::{
     config::Config,
+    keeper,
     ledger::write_private,
     process::{self, ProcessId},
 };
 use crate::{Error, Result};
 
-/// The tmux session to which the control client is attached; the [keeper](super::keeper) runs in it.
-const KEEPER: &str = "keeper";
 /// How long tmux may take to start or to answer; it normally needs a millisecond or two.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long server and clients may take to end when there is nothing left for them to do.
@@ -48,8 +47,8 @@ pub(crate) struct ControlClient {
     child: Child,
     task: JoinHandle<()>,
     pub(crate) server: ProcessId,
-    /// The process in the keeper's pane.
-    keeper: Option<ProcessId>,
+    /// Replaces the keeper, in whose session the client is; ends with us.
+    _guard: JoinSet<()>,
 }
 
 #[derive(Debug)]
@@ -89,7 +88,7 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
     let root = &config.root;
     let mut command = Command::new(&config.tmux);
     command.arg("-S").arg(config.socket()).arg("-f").arg(root.join("tmux.conf"));
-    command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size", "-s", KEEPER]);
+    command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size", "-s", keeper::NAME]);
     command.args(["-x", "80", "-y", "24"]).arg(&config.program).arg("keep").arg(root);
     command.current_dir(root).env_remove("TMUX").env_remove("TMUX_PANE");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -111,7 +110,7 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
         closing.send_replace(Some(last_words));
     });
     let tmux = Tmux { requests, closed };
-    let answer = match tmux.ask("display-message -p '#{pid} #{pane_pid}'").await {
+    let answer = match tmux.ask("display-message -p '#{pid}'").await {
         Ok(answer) => answer,
         Err(Error::ServerGone) => {
             let last_words = tmux.closed().await;
@@ -119,11 +118,12 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
         }
         Err(error) => return Err(error),
     };
-    let mut processes = answer.split(' ').map(|pid| pid.parse().ok().and_then(ProcessId::of));
-    let (Some(Some(server)), Some(keeper)) = (processes.next(), processes.next()) else {
-        return Err(missing(format!("it named {answer:?} as its processes")));
+    let Some(server) = answer.parse().ok().and_then(ProcessId::of) else {
+        return Err(missing(format!("it named {answer:?} as its process")));
     };
-    Ok((tmux, ControlClient { child, task, server, keeper }))
+    let mut guard = JoinSet::new();
+    guard.spawn(keeper::guard(tmux.clone()));
+    Ok((tmux, ControlClient { child, task, server, _guard: guard }))
 }
 
 impl Tmux {
@@ -155,6 +155,11 @@ impl Tmux {
         }
     }
 
+    /// Whether the control client has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.borrow().is_some()
+    }
+
     /// Returns when the control client has ended, and with it, as a rule, the server; says what
     /// the client said last.
     pub(crate) async fn closed(&self) -> String {
@@ -167,9 +172,11 @@ impl Tmux {
 impl ControlClient {
     /// Ends the server and waits until it, its clients and the keeper are gone.
     pub(crate) async fn shut_down(mut self, tmux: &Tmux) {
-        let clients = tmux.ask("list-clients -F '#{client_pid}'").await.unwrap_or_default();
-        let clients = clients.lines().filter_map(|pid| ProcessId::of(pid.parse().ok()?));
-        let others: Vec<_> = clients.chain(self.keeper).collect();
+        let mut others = Vec::new();
+        for list in ["list-clients -F '#{client_pid}'", "list-panes -a -F '#{pane_pid}'"] {
+            let pids = tmux.ask(list).await.unwrap_or_default();
+            others.extend(pids.lines().filter_map(|pid| ProcessId::of(pid.parse().ok()?)));
+        }
         // The answer to this is the end of the stream.
         let _ = tmux.ask("kill-server").await;
         let _ = time::timeout(PATIENCE, &mut self.task).await;

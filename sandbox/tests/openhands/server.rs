@@ -57,7 +57,10 @@ impl Server {
         let home = tempfile::Builder::new().prefix("oh").tempdir_in("/tmp").unwrap();
         fs::create_dir(home.path().join("work")).unwrap();
         let config = ureq::Agent::config_builder();
-        let config = config.http_status_as_error(false).timeout_global(Some(LIMIT)).build();
+        // A connection for each request: one whose request was refused before its body had come is
+        // closed by the server, which a request that reused it could meet too late.
+        let config = config.max_idle_connections(0).http_status_as_error(false);
+        let config = config.timeout_global(Some(LIMIT)).build();
         let mut server =
             Self { child: None, home, url: String::new(), agent: config.into(), key: options.key };
         server.launch(options);

@@ -6,15 +6,17 @@
 use std::{
     fs,
     future::Future,
-    io::{Read as _, Seek as _, SeekFrom},
+    io::{Read, Seek as _, SeekFrom},
     ops::Range,
     path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
     sync::Arc,
     time::Duration,
 };
 
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use sandbox::shell::{
-    CommandResult, Config, Job, Progress, Session, SessionId, SessionSpec, Shells, Wait,
+    CommandResult, Config, Job, ProcessId, Progress, Session, SessionId, SessionSpec, Shells, Wait,
 };
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -73,10 +75,111 @@ impl Drop for Home {
     fn drop(&mut self) {
         let socket = self.root().join("tmux");
         if socket.exists() {
-            let mut command = std::process::Command::new("tmux");
+            let mut command = Command::new("tmux");
             let _ = command.arg("-S").arg(socket).arg("kill-server").output();
         }
     }
+}
+
+/// Another process that owns the shells, to be killed.
+pub struct Owner {
+    child: Child,
+    /// What its command prints, as it comes.
+    output: ChildStdout,
+}
+
+impl Owner {
+    /// Runs a command in the session `a`.
+    pub fn run(home: &Home, command: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sandbox"))
+            .args(["shell", "--root"])
+            .arg(home.root())
+            .args(["run", "a", command])
+            .current_dir(home.work())
+            .env("HOME", home.work())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { output: child.stdout.take().unwrap(), child }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns when the command has printed a text, and reads no further.
+    pub fn until_printed(&mut self, wanted: &str) {
+        let (mut seen, mut byte) = (Vec::new(), [0]);
+        while !seen.ends_with(wanted.as_bytes()) {
+            let ended = || panic!("the owner ended without {wanted:?}");
+            self.output.read_exact(&mut byte).unwrap_or_else(|_| ended());
+            seen.extend_from_slice(&byte);
+        }
+    }
+
+    /// Returns when the command has printed so much.
+    pub fn until_length(&mut self, length: usize) {
+        self.output.read_exact(&mut vec![0; length]).unwrap();
+    }
+
+    /// What the command prints from here on, to its end.
+    pub fn read_to_end(mut self) -> Vec<u8> {
+        let mut output = Vec::new();
+        self.output.read_to_end(&mut output).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        output
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Kills a process that must be there.
+pub fn kill(process: ProcessId) {
+    let status = Command::new("kill").args(["-9", &process.pid.to_string()]).status();
+    assert!(status.unwrap().success(), "{process:?} is there to be killed");
+}
+
+/// The recorders of the session `a`, the present one last.
+pub fn recorders(home: &Home) -> Vec<u32> {
+    let index = fs::read_to_string(home.root().join("sessions/a/index")).unwrap();
+    let opened = index.lines().filter(|line| line.starts_with("O "));
+    opened.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+/// A number that means nothing to anybody else on this machine.
+pub fn unique() -> u32 {
+    rand::random_range(1_000_000..10_000_000)
+}
+
+/// Waits for something to be so that changes with a file, or with what a directory holds.
+pub async fn until_changed(path: &Path, what: &str, is_so: impl Fn() -> bool) {
+    let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+    let changes =
+        WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
+    inotify::add_watch(&inotify, path, changes).unwrap();
+    // To tokio it is like a pipe; what it says is that it is time to look again.
+    let changed = tokio::net::unix::pipe::Receiver::from_owned_fd_unchecked(inotify).unwrap();
+    let mut buffer = [0; 4096];
+    within(what, async {
+        while !is_so() {
+            changed.readable().await.unwrap();
+            while changed.try_read(&mut buffer).is_ok() {}
+        }
+    })
+    .await;
+}
+
+/// Waits for the end of all processes that have the text in their command line or environment.
+pub async fn until_gone(text: &str) {
+    within("the end of the processes", async {
+        while let Some(process) = pids_with(text).into_iter().find_map(ProcessId::of) {
+            process.ended().await.unwrap();
+        }
+    })
+    .await;
 }
 
 pub fn id(name: &str) -> SessionId {
@@ -153,23 +256,21 @@ pub async fn until_printed(session: &Session, from: u64, wanted: &str) -> String
 pub const FLOOD: &str = "head -c 100000000 /dev/urandom | base64 -w 99 | head -c 100000000 | \
     tee >(sed 's/$/\\r/' | sha256sum >sum.new; mv sum.new sum)";
 
-/// Checks that the log holds exactly what the flood printed.
-pub async fn check_flood(session: &Session, result: &CommandResult) {
+/// Checks that this part of the log is exactly what the flood printed.
+pub async fn check_flood(session: &Session, part: Range<u64>) {
     let (_, sum) = run(session, "until [ -e sum ]; do sleep 0.05; done; cat sum; rm sum").await;
-    let path = session.log().path().clone();
-    let range = result.output.clone();
-    assert_eq!(sum.split(' ').next(), Some(&*hash(&path, range)), "the log has every byte");
-    assert!(result.output.end - result.output.start > 100_000_000);
+    assert!(part.end - part.start > 100_000_000);
+    let mut log = fs::File::open(session.log().path()).unwrap();
+    log.seek(SeekFrom::Start(part.start)).unwrap();
+    let recorded = hash(log.take(part.end - part.start));
+    assert_eq!(sum.split(' ').next(), Some(&*recorded), "the log has every byte");
 }
 
-fn hash(path: &Path, range: Range<u64>) -> String {
-    let mut file = fs::File::open(path).unwrap();
-    file.seek(SeekFrom::Start(range.start)).unwrap();
-    let mut file = file.take(range.end - range.start);
+pub fn hash(mut stream: impl Read) -> String {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
     loop {
-        match file.read(&mut buffer).unwrap() {
+        match stream.read(&mut buffer).unwrap() {
             0 => break,
             read => hasher.update(&buffer[..read]),
         }
@@ -179,18 +280,20 @@ fn hash(path: &Path, range: Range<u64>) -> String {
 
 /// Every living process that has the text in its command line or environment.
 pub fn processes_with(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
-        let path = entry.path();
-        let read = |name: &str| fs::read(path.join(name)).unwrap_or_default();
-        let words = [read("cmdline"), b" ".to_vec(), read("environ")].concat();
-        let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        let own = path.file_name().unwrap().to_str() == Some(&std::process::id().to_string());
-        if !own && words.contains(text) {
-            found.push(format!("{}: {words:.300}", path.display()));
-        }
-    }
-    found
+    let describe = |pid| format!("{pid}: {:.300}", words_of(pid));
+    pids_with(text).into_iter().map(describe).collect()
+}
+
+fn pids_with(text: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| pid != std::process::id() && words_of(pid).contains(text)).collect()
+}
+
+fn words_of(pid: u32) -> String {
+    let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let words = [read("cmdline"), b" ".to_vec(), read("environ")].concat();
+    String::from_utf8_lossy(&words).replace('\0', " ")
 }
 
 /// Runs an asynchronous test on a runtime of its own.

@@ -1,0 +1,161 @@
+//! The willing half of a session's task: what handles ask of it.
+
+use tokio::sync::watch;
+
+use super::{
+    input::{self, Key},
+    job::JobWatch,
+    ledger::{Size, overwrite_private},
+    marker::Kind,
+    messages::Control,
+    state::{JobStatus, Phase},
+    task::{Current, Running, Task},
+};
+use crate::{Error, Result};
+
+/// What is typed to run the command that lies ready: clears the line, then the call. In `init.bash`.
+/// The space before the clearing is for an empty line, on which bash would ring the bell.
+const RUN_KEYS: &[u8] = b"\x05 \x15 eval \"$__sb\"\r";
+/// The same with another key at its end, for the case that Enter was bound to something else.
+pub(super) const RUN_KEYS_AGAIN: &[u8] = b"\x05 \x15 eval \"$__sb\"\n";
+/// The text that stands for one that turns line editing off. When bash meets that in a text that it
+/// evaluates, it takes the terminal for the rest of the text. In a file that it reads, bash ignores it.
+const READ_SCRIPT: &[u8] = b"\\. \"$__sb_dir/script\"";
+/// Bytes per `send-keys`, so that no line to tmux gets long.
+const TYPED_AT_ONCE: usize = 512;
+
+impl Task {
+    pub(super) async fn handle(&mut self, control: Control) {
+        match control {
+            Control::Run { text, answer } => match &self.current {
+                Current::Starting { .. } => self.waiting.push((text, answer)),
+                Current::Running(running) => {
+                    let session = self.entry.id.clone();
+                    let _ = answer.send(Err(Error::Busy { session, seq: running.seq }));
+                }
+                Current::Idle => {
+                    let _ = answer.send(self.start_command(&text).await);
+                }
+            },
+            Control::Type { bytes, answer } => {
+                if bytes.contains(&0x03) {
+                    self.note_interrupt();
+                }
+                let _ = answer.send(self.type_bytes(&bytes).await);
+            }
+            Control::Press { keys, answer } => {
+                if keys.iter().any(Key::is_interrupt) {
+                    self.note_interrupt();
+                }
+                let names = keys.iter().map(Key::tmux_name).collect::<Vec<_>>().join(" ");
+                let command = format!("send-keys -t {} {names}", self.entry.pane);
+                let _ = answer.send(self.launcher.tmux.ask(&command).await.map(drop));
+            }
+            Control::Signal { signal, answer } => {
+                if signal == input::Signal::Interrupt {
+                    self.note_interrupt();
+                }
+                let _ = answer.send(self.signal(signal));
+            }
+            Control::Resize { size, answer } => {
+                let _ = answer.send(self.resize(size).await);
+            }
+            Control::CatchUp { answer } => {
+                self.catch_up();
+                let _ = answer.send(Ok(()));
+            }
+            Control::LooksIdle => self.recover().await,
+            Control::Close { .. } => unreachable!("closing is handled by the loop"),
+        }
+    }
+
+    /// The first of the commands that waited for the shell; the others find it busy.
+    pub(super) async fn start_waiting(&mut self) {
+        for (text, answer) in std::mem::take(&mut self.waiting) {
+            self.handle(Control::Run { text, answer }).await;
+        }
+    }
+
+    async fn start_command(&mut self, text: &[u8]) -> Result<JobWatch> {
+        let occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
+        if occupied {
+            return Err(Error::OccupiedByHand(self.entry.id.clone()));
+        }
+        let seq = self.next_seq;
+        let dir = &self.launcher.dir;
+        let text = if turns_line_editing_off(text) {
+            overwrite_private(&dir.script(), text).map_err(Error::io("writing the command"))?;
+            READ_SCRIPT
+        } else {
+            text
+        };
+        overwrite_private(&dir.command(), text).map_err(Error::io("writing the command"))?;
+        self.pipe.announce(dir, seq, Kind::Command)?;
+        self.next_seq += 1;
+        let (status, receiver) = watch::channel(JobStatus::default());
+        self.current = Current::Running(Running {
+            seq,
+            status,
+            lost: 0,
+            interrupted: false,
+            asked: 0,
+            look_at: None,
+        });
+        self.status.send_modify(|status| status.phase = Phase::Running(seq));
+        let job = JobWatch { seq, status: receiver };
+        self.job.send_replace(Some(job.clone()));
+        // A pane that cannot be typed into has lost its shell, and we will hear of that.
+        self.launcher.tmux.tell(&self.typing(RUN_KEYS)).await?;
+        Ok(job)
+    }
+
+    pub(super) async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
+        for chunk in bytes.chunks(TYPED_AT_ONCE) {
+            self.launcher.tmux.ask(&self.typing(chunk)).await?;
+        }
+        Ok(())
+    }
+
+    /// The tmux command that types these bytes.
+    fn typing(&self, bytes: &[u8]) -> String {
+        bytes.iter().fold(format!("send-keys -t {} -H", self.entry.pane), |mut command, byte| {
+            command.push_str(&format!(" {byte:02x}"));
+            command
+        })
+    }
+
+    fn note_interrupt(&mut self) {
+        if let Current::Running(running) = &mut self.current {
+            running.interrupted = true;
+        }
+    }
+
+    fn signal(&self, signal: input::Signal) -> Result<()> {
+        let stat = self.shell().stat().ok_or(Error::SessionClosed(self.entry.id.clone()))?;
+        let group = rustix::process::Pid::from_raw(stat.foreground);
+        let Some(group) = group else { return Ok(()) };
+        match rustix::process::kill_process_group(group, signal.raw()) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(Error::io("signalling the foreground")(error)),
+        }
+    }
+
+    async fn resize(&mut self, size: Size) -> Result<()> {
+        let Size { columns, rows } = size;
+        let target = self.launcher.target();
+        self.launcher
+            .tmux
+            .ask(&format!("resize-window -t {target} -x {columns} -y {rows}"))
+            .await?;
+        self.entry.size = size;
+        self.status.send_modify(|status| status.size = size);
+        self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))
+    }
+}
+
+/// Whether a text may contain `set +o emacs` or `set +o vi`. A text that only looks like it is run all
+/// the same; it merely does not show the numbers of its background jobs.
+fn turns_line_editing_off(text: &[u8]) -> bool {
+    let has = |words: &[u8]| memchr::memmem::find(text, words).is_some();
+    has(b"+o") && has(b"set") && (has(b"emacs") || has(b"vi"))
+}
