@@ -305,7 +305,7 @@ impl Shells {
         if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
             launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
         }
-        let pipe = match launcher.dir.shell().filter(ProcessId::is_alive) {
+        let pipe = match launcher.shell(entry.leader).filter(ProcessId::is_alive) {
             Some(shell) => SecretPipe::find(shell, &launcher.dir.pipe()),
             // A dead shell has no pipe; its successor will get one.
             None => SecretPipe::none(),
@@ -341,7 +341,7 @@ impl Shells {
             Current::Idle => Phase::Idle,
             Current::Running(running) => Phase::Running(running.seq),
         };
-        let shell = launcher.dir.shell().unwrap_or(entry.leader);
+        let shell = launcher.shell(entry.leader).unwrap_or(entry.leader);
         let status = Status { phase, cwd, shell, size: entry.size, restarts: 0 };
         let (status, status_receiver) = watch::channel(status);
         let (job, job_receiver) = watch::channel(job);
