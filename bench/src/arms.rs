@@ -21,6 +21,8 @@ pub struct Arm {
     pub target: Target,
     /// The process whose CPU time counts.
     pub server: Process,
+    /// What the daemon said when it was ready; null for other servers.
+    pub ready: Value,
     /// Answers at the other end of a broker.
     _host: Option<Process>,
     _directory: Option<TempDir>,
@@ -81,28 +83,67 @@ fn one_hop(name: &'static str, command: &mut Command, framing: Framing) -> Resul
     let mut server = Process::start(command)?;
     let address = Address::Tcp(server.line()?.parse()?);
     let target = Target { address, path: "/", token: None, framing };
-    Ok(Arm { name, target, server, _host: None, _directory: None })
+    Ok(Arm { name, target, server, ready: Value::Null, _host: None, _directory: None })
 }
 
-/// The daemon with a host attached.
-fn broker(name: &'static str, daemon: &Path, unix: bool) -> Result<Arm> {
+/// The daemon with a host of our own attached.
+pub fn broker(name: &'static str, daemon: &Path, unix: bool) -> Result<Arm> {
     let directory = tempfile::tempdir()?;
     let (server, ready) = daemon_process(daemon, directory.path(), unix)?;
-    let token = |name: &str| ready[name].as_str().map(str::to_owned).context("no token");
-    let port =
-        ready["addr"].as_str().and_then(|addr| addr.trim_end_matches('/').rsplit(':').next());
-    let port = port.and_then(|port| port.parse().ok()).context("no port")?;
     let address = match unix {
         true => Address::Unix(socket_path(directory.path(), &ready)?),
-        false => Address::Tcp(port),
+        false => tcp_address(&ready)?,
     };
-    let host_target = HostTarget { address: address.clone(), token: token("hostToken")? };
-    let mut host = Process::start(&mut ourselves(&["serve", "host"])?)?;
-    host.write_line(&serde_json::to_string(&host_target)?)?;
+    let target = HostTarget { address: address.clone(), token: text(&ready, "hostToken")? };
+    let line = serde_json::to_string(&target)?;
+    let host = started_host(&mut ourselves(&["serve", "host"])?, &line)?;
+    Arm::behind_daemon(name, address, server, ready, host, directory)
+}
+
+/// The daemon with a host that reads the daemon's ready line.
+pub fn broker_with_host(
+    name: &'static str,
+    daemon: &Path,
+    host: impl Fn() -> Result<Command>,
+) -> Result<Arm> {
+    let directory = tempfile::tempdir()?;
+    let (server, ready) = daemon_process(daemon, directory.path(), false)?;
+    let host = started_host(&mut host()?, &ready.to_string())?;
+    Arm::behind_daemon(name, tcp_address(&ready)?, server, ready, host, directory)
+}
+
+/// A host that was told where to go, and is there.
+fn started_host(command: &mut Command, line: &str) -> Result<Process> {
+    let mut host = Process::start(command)?;
+    host.write_line(line)?;
     host.line()?;
-    let framing = Framing::JsonRpc("vscode/chat");
-    let target = Target { address, path: "/", token: Some(token("token")?), framing };
-    Ok(Arm { name, target, server, _host: Some(host), _directory: Some(directory) })
+    Ok(host)
+}
+
+impl Arm {
+    fn behind_daemon(
+        name: &'static str,
+        address: Address,
+        server: Process,
+        ready: Value,
+        host: Process,
+        directory: TempDir,
+    ) -> Result<Self> {
+        let framing = Framing::JsonRpc("vscode/chat");
+        let target = Target { address, path: "/", token: Some(text(&ready, "token")?), framing };
+        Ok(Self { name, target, server, ready, _host: Some(host), _directory: Some(directory) })
+    }
+}
+
+fn text(ready: &Value, name: &str) -> Result<String> {
+    ready[name].as_str().map(str::to_owned).with_context(|| format!("the daemon told no {name}"))
+}
+
+/// Where a daemon listens.
+pub fn tcp_address(ready: &Value) -> Result<Address> {
+    let address = text(ready, "addr")?;
+    let port = address.trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok());
+    Ok(Address::Tcp(port.context("no port")?))
 }
 
 /// Only the connection file tells where the Unix socket is.
@@ -139,5 +180,12 @@ fn socket_io(python: &Path) -> Result<Arm> {
         token: None,
         framing: Framing::SocketIo,
     };
-    Ok(Arm { name: SOCKET_IO, target, server, _host: Some(host), _directory: None })
+    Ok(Arm {
+        name: SOCKET_IO,
+        target,
+        server,
+        ready: Value::Null,
+        _host: Some(host),
+        _directory: None,
+    })
 }

@@ -11,9 +11,10 @@ use bridge_protocol::methods::RegisterParams;
 use bridge_protocol::{Dialect, Message, SessionId};
 use clap::{Args, ValueEnum};
 
+use crate::Run;
 use crate::framing::{Framing, payload};
 use crate::process::ourselves;
-use crate::report::{Figure, Report};
+use crate::report::Figure;
 
 /// Two counts are compared, so that starting and ending fall out.
 const FEW: u32 = 500;
@@ -34,7 +35,8 @@ enum HotPath {
     Broker,
 }
 
-pub fn measure(report: &mut Report) -> Result<()> {
+pub fn measure(run: &mut Run) -> Result<()> {
+    let report = &mut run.report;
     if Command::new("valgrind").arg("--version").output().is_err() {
         report.note("instructions are not counted: valgrind is not installed".to_owned());
         return Ok(());

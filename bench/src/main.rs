@@ -4,15 +4,21 @@
 //! right before it, arms take turns in rounds, and what is reported is the ratio. Replies are checked for
 //! their content, since a broker that only returns errors would be the fastest of all.
 
+mod action_servers;
 mod arms;
+mod bare;
+mod clients;
 mod counts;
+mod files;
 mod framing;
 mod load;
 mod peers;
 mod process;
 mod report;
 mod rounds;
+mod series;
 mod servers;
+mod shells;
 mod standing;
 
 use std::path::PathBuf;
@@ -30,10 +36,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything: latency, throughput, many clients, start, memory, instruction counts
+    /// Everything: the bridge, the sandbox, instruction counts
     All(Options),
     /// Only the bridge: latency, throughput, many clients, start, memory
     Bridge(Options),
+    /// Only the sandbox: shells, files, the action server
+    Sandbox(Options),
     /// Only instruction counts of the hot paths, under valgrind
     Counts(Options),
     /// One server, in a process of its own
@@ -66,27 +74,50 @@ fn main() -> Result<()> {
             counts::repeat(&repeat);
             Ok(())
         }
-        Command::All(options) => measure(&options, true, true),
-        Command::Bridge(options) => measure(&options, true, false),
-        Command::Counts(options) => measure(&options, false, true),
+        Command::All(options) => measure(&options, &[bridge, sandbox, counts::measure]),
+        Command::Bridge(options) => measure(&options, &[bridge]),
+        Command::Sandbox(options) => measure(&options, &[sandbox]),
+        Command::Counts(options) => measure(&options, &[counts::measure]),
     }
 }
 
-fn measure(options: &Options, bridge: bool, counts: bool) -> Result<()> {
-    let mut report = report::Report::default();
-    if bridge {
-        let binary = process::built("bridge-daemon")?;
-        let peers = match options.no_peers {
+/// Everything that the parts of a measurement share.
+struct Run {
+    report: report::Report,
+    rounds: usize,
+    peers: peers::Peers,
+    runtime: tokio::runtime::Runtime,
+}
+
+fn measure(options: &Options, parts: &[fn(&mut Run) -> Result<()>]) -> Result<()> {
+    let mut run = Run {
+        report: report::Report::default(),
+        rounds: options.rounds,
+        peers: match options.no_peers {
             true => peers::Peers::none("left out by --no-peers"),
             false => peers::Peers::install(),
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(rounds::measure(&mut report, &binary, &peers, options.rounds))?;
-        runtime.block_on(standing::measure(&mut report, &binary, options.rounds))?;
+        },
+        runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+    };
+    for part in parts {
+        part(&mut run)?;
     }
-    if counts {
-        counts::measure(&mut report)?;
-    }
-    report.print();
-    report.write(&options.output)
+    run.report.print();
+    run.report.write(&options.output)
+}
+
+fn bridge(run: &mut Run) -> Result<()> {
+    let Run { report, rounds, peers, runtime } = run;
+    let daemon = process::built("bridge-daemon")?;
+    runtime.block_on(rounds::measure(report, &daemon, peers, *rounds))?;
+    runtime.block_on(standing::measure(report, &daemon, *rounds))?;
+    runtime.block_on(clients::measure(report, &daemon, peers, *rounds))
+}
+
+fn sandbox(run: &mut Run) -> Result<()> {
+    let Run { report, rounds, peers, runtime } = run;
+    let program = process::built("sandbox")?;
+    runtime.block_on(shells::measure(report, &program, *rounds))?;
+    files::measure(report, *rounds)?;
+    action_servers::measure(report, &program, peers, *rounds)
 }

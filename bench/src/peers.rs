@@ -11,11 +11,14 @@ use crate::process::root;
 pub struct Peers {
     pub node: Result<PathBuf, String>,
     pub python: Result<PathBuf, String>,
+    /// The interpreter of an environment with OpenHands.
+    pub openhands: Result<PathBuf, String>,
 }
 
 impl Peers {
     pub fn none(reason: &str) -> Self {
-        Self { node: Err(reason.to_owned()), python: Err(reason.to_owned()) }
+        let absent = || Err(reason.to_owned());
+        Self { node: absent(), python: absent(), openhands: absent() }
     }
 
     /// Installs them below `.cache/bench`, once.
@@ -24,6 +27,7 @@ impl Peers {
         Self {
             node: install_node(&home).map_err(|error| error.to_string()),
             python: install_python(&home).map_err(|error| error.to_string()),
+            openhands: install_openhands().map_err(|error| error.to_string()),
         }
     }
 }
@@ -57,10 +61,27 @@ fn install_python(home: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-fn run(command: &mut Command) -> Result<()> {
+/// About a gigabyte, and it wants Python 3.12.
+fn install_openhands() -> Result<PathBuf> {
+    eprintln!("installing OpenHands, which takes some minutes the first time");
+    Ok(run(&mut Command::new(root().join("scripts/setup-openhands")))?.trim_end().into())
+}
+
+/// Installs the packages that a directory names, once.
+pub fn installed_modules(directory: &Path) -> Result<()> {
+    if !directory.join("node_modules").exists() {
+        run(Command::new("npm")
+            .args(["ci", "--silent", "--no-audit", "--no-fund"])
+            .current_dir(directory))?;
+    }
+    Ok(())
+}
+
+/// Returns what it printed.
+pub fn run(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.stdin(Stdio::null()).output() {
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => Ok(String::from_utf8(output.stdout)?),
         Ok(output) => bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim()),
         Err(error) => bail!("{name}: {error}"),
     }

@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// A server process. It is killed when dropped.
 pub struct Process {
@@ -52,13 +54,24 @@ impl Process {
         Ok(Duration::from_nanos(total))
     }
 
+    /// Asks it to end, and waits until it has.
+    pub fn terminate(&mut self) {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        let _ = kill(pid, Signal::SIGTERM);
+        let _ = self.child.wait();
+    }
+
     /// Memory that is resident now.
     pub fn resident_kib(&self) -> Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let text = line.context("no VmRSS")?.trim().trim_end_matches(" kB");
-        Ok(text.parse()?)
+        resident_kib(self.child.id())
     }
+}
+
+/// Memory of a process that is resident now.
+pub fn resident_kib(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    Ok(line.context("no VmRSS")?.trim().trim_end_matches(" kB").parse()?)
 }
 
 impl Drop for Process {

@@ -1,7 +1,6 @@
 //! Latency, throughput and CPU time of all arms, in rounds: each arm has its turn in each, and begins
 //! with the floor. So a ratio compares two figures that are moments apart.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,32 +11,13 @@ use crate::framing::payload;
 use crate::load::{floor, latency, many, pipelined};
 use crate::peers::Peers;
 use crate::report::{Figure, Report, Target, median_of};
+use crate::series::Series;
 
 const SIZES: [(&str, usize, usize); 3] =
     [("200 B", 200, 1000), ("64 KiB", 64 * 1024, 200), ("1 MiB", 1024 * 1024, 20)];
 const IN_FLIGHT: u64 = 64;
 const CROWDS: [usize; 3] = [1, 100, 1000];
 const MOMENT: Duration = Duration::from_millis(500);
-
-/// Figures by what is measured and by arm, one for each round.
-#[derive(Default)]
-struct Series(BTreeMap<(String, &'static str), Vec<f64>>);
-
-impl Series {
-    fn add(&mut self, what: impl Into<String>, arm: &'static str, figure: f64) {
-        self.0.entry((what.into(), arm)).or_default().push(figure);
-    }
-
-    fn get(&self, what: &str, arm: &'static str) -> Option<&Vec<f64>> {
-        self.0.get(&(what.to_owned(), arm))
-    }
-
-    /// Round by round, one arm's figure by another's.
-    fn ratios(&self, what: &str, arm: &'static str, to: &'static str) -> Option<Vec<f64>> {
-        let (ours, theirs) = (self.get(what, arm)?, self.get(what, to)?);
-        Some(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())
-    }
-}
 
 pub async fn measure(
     report: &mut Report,

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::arms::daemon_process;
+use crate::arms::{daemon_process, tcp_address};
 use crate::framing::Framing;
-use crate::load::{Address, Target as Server};
+use crate::load::Target as Server;
 use crate::report::{Figure, Report, Target};
 
 const STARTS: usize = 20;
@@ -37,9 +37,8 @@ pub async fn measure(report: &mut Report, daemon: &Path, rounds: usize) -> Resul
         let directory = tempfile::tempdir()?;
         let (server, ready) = daemon_process(daemon, directory.path(), false)?;
         let before = server.resident_kib()?;
-        let port = ready["addr"].as_str().and_then(|a| a.trim_end_matches('/').rsplit(':').next());
         let target = Server {
-            address: Address::Tcp(port.and_then(|port| port.parse().ok()).context("no port")?),
+            address: tcp_address(&ready)?,
             path: "/",
             token: ready["token"].as_str().map(str::to_owned),
             framing: Framing::JsonRpc("bridge/ping"),

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bridge_protocol::SessionId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use sandbox::shell::Helper;
 
 use crate::broker::HostWait;
-use crate::sandbox_host::state::Helper;
 use crate::terminal_host::AllowedCommand;
 
 const EXAMPLES: &str = "\

@@ -25,7 +25,7 @@ fn started(cli: Cli) -> anyhow::Result<ExitCode> {
             block_on(serve::serve(args))
         }
         // It knows no token, and its memory stays open: the environment tells whose process it is.
-        Command::Helper(helper) => helper.run().map(|()| ExitCode::SUCCESS),
+        Command::Helper(helper) => helper.run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
     }
 }
 

@@ -1,9 +1,7 @@
 //! The command line of the `sandbox` program.
 
 use std::{
-    env,
-    ffi::OsString,
-    io,
+    env, io,
     io::Write as _,
     path::PathBuf,
     process::{self, ExitCode},
@@ -15,8 +13,8 @@ use clap::{Args, Parser, Subcommand};
 use sandbox::{
     isolation::{self, Features, Level, Policy},
     shell::{
-        Access, Colours, Config, Job, Key, Progress, Session, SessionId, SessionSpec, Shells, Wait,
-        enter, keep, record, render,
+        Access, Colours, Config, Helper, Job, Key, Progress, Session, SessionId, SessionSpec,
+        Shells, Wait, render,
     },
 };
 
@@ -51,36 +49,8 @@ enum Command {
     },
     /// Serves actions over HTTP in place of OpenHands' action execution server.
     Serve(ServeArguments),
-    /// Records a pane; started by tmux.
-    #[command(hide = true)]
-    Record {
-        /// Bytes that the log may hold.
-        #[arg(long)]
-        quota: u64,
-        /// The session's directory.
-        directory: PathBuf,
-    },
-    /// Ends sessions whose lease is over; started by the keeper.
-    #[command(hide = true)]
-    Sweep {
-        /// The state directory.
-        root: PathBuf,
-    },
-    /// Takes on a session's policy and becomes its shell; started by tmux.
-    #[command(hide = true)]
-    Enter {
-        /// The session's directory.
-        directory: PathBuf,
-        /// The shell and its arguments.
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-        command: Vec<OsString>,
-    },
-    /// Watches over sessions without an owner; started by tmux.
-    #[command(hide = true)]
-    Keep {
-        /// The state directory.
-        root: PathBuf,
-    },
+    #[command(flatten)]
+    Helper(Helper),
 }
 
 #[derive(Debug, Subcommand)]
@@ -156,29 +126,20 @@ struct WaitArguments {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
-        // The recorder is a plain loop: it must be small and start fast.
-        Command::Record { quota, directory } => {
-            record(&directory, quota, io::stdin().lock()).context("recording")?;
+        Command::Helper(helper) => {
+            helper.run()?;
             Ok(ExitCode::SUCCESS)
-        }
-        Command::Enter { directory, command } => {
-            match enter(&directory, command).context("confining the shell")? {}
         }
         Command::Doctor => doctor(),
         Command::Serve(arguments) => serve(arguments),
-        Command::Keep { root } => {
-            keep(&root).context("keeping")?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Sweep { root } => {
-            block_on(Shells::sweep(config(root)?))?;
-            Ok(ExitCode::SUCCESS)
-        }
         Command::Shell { root, lease, require, verb } => {
             let lease = Duration::from_secs(lease);
             let cwd = env::current_dir().context("finding the current directory")?;
             let policy = Policy::for_workspace(require, &cwd, &env::temp_dir());
-            block_on(shell(Config { lease, require, policy, ..config(root)? }, verb))
+            block_on(shell(
+                Config { lease, require, policy, ..Config::of_this_program(root)? },
+                verb,
+            ))
         }
     }
 }
@@ -188,10 +149,6 @@ pub(crate) fn block_on<T, E: Into<anyhow::Error>>(
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(future).map_err(Into::into)
-}
-
-pub(crate) fn config(root: PathBuf) -> anyhow::Result<Config> {
-    Ok(Config::new(root, env::current_exe().context("finding this program")?))
 }
 
 pub(crate) fn default_root() -> PathBuf {

@@ -14,7 +14,7 @@ use sandbox::{
     action::{BrowserSettings, KernelSettings, Settings},
     files::Workspace,
     openhands::{self, Access, EditorSettings, Plugins, Traces},
-    shell::SessionId,
+    shell::{Config, SessionId},
 };
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -22,7 +22,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::cli::{block_on, config, default_root};
+use crate::cli::{block_on, default_root};
 
 /// The variable with the key that clients must show. Not a flag: arguments can be seen by everybody.
 const KEY_VARIABLE: &str = "SESSION_API_KEY";
@@ -141,7 +141,7 @@ fn settings(arguments: &ServeArguments, cwd: &Path, port: u16) -> anyhow::Result
         false => Workspace::whole_file_system(),
     };
     Ok(Settings {
-        shells: config(state)?,
+        shells: Config::of_this_program(state)?,
         main: format!("openhands-{name:.40}").parse::<SessionId>()?,
         cwd: cwd.to_owned(),
         environment: Vec::new(),

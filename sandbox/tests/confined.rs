@@ -48,15 +48,29 @@ async fn confined(home: &Home, shells: &Shells, name: &str, policy: &Policy) -> 
     within("creating a session", shells.create_confined(spec, policy)).await.unwrap()
 }
 
+/// Runs a test with a confined session `a`, where the kernel can confine it.
+fn within_walls(body: impl AsyncFnOnce(&Home, Shells, Session)) {
+    if landlock_works() {
+        test(async {
+            let home = Home::new();
+            let shells = home.open().await;
+            let session = confined(&home, &shells, "a", &policy(&home)).await;
+            body(&home, shells, session).await;
+        });
+    }
+}
+
+async fn refused(session: &Session, text: &str) {
+    assert_ne!(finish(session, text).await.exit_code, 0, "{text}");
+}
+
+async fn allowed(session: &Session, text: &str) {
+    assert_eq!(finish(session, text).await.exit_code, 0, "{text}");
+}
+
 #[test]
 fn a_confined_shell_writes_only_where_it_may() {
-    if !landlock_works() {
-        return;
-    }
-    test(async {
-        let home = Home::new();
-        let shells = home.open().await;
-        let session = confined(&home, &shells, "a", &policy(&home)).await;
+    within_walls(async |home, shells, session| {
         let free = home.session(&shells, "free").await;
         for text in [
             "echo x >a && mkdir d && mv a d/b && rm -r d",
@@ -68,7 +82,7 @@ fn a_confined_shell_writes_only_where_it_may() {
             "python3 -c 'import pty, os; os.close(pty.openpty()[1])'",
             "[ \"$(cat <(echo through a pipe))\" = 'through a pipe' ]",
         ] {
-            assert_eq!(finish(&session, text).await.exit_code, 0, "{text}");
+            allowed(&session, text).await;
         }
         let attacks = [
             "echo x >\"$OUTSIDE/new\"",
@@ -89,63 +103,46 @@ fn a_confined_shell_writes_only_where_it_may() {
             "touch \"$ROOT/sessions/free/new\"",
         ];
         for text in attacks {
-            assert_ne!(finish(&session, text).await.exit_code, 0, "{text}");
+            refused(&session, text).await;
         }
-        assert_eq!(fs::read(places(&home).1.join("file")).unwrap(), b"kept");
-        assert!(!places(&home).1.join("new").exists());
+        assert_eq!(fs::read(places(home).1.join("file")).unwrap(), b"kept");
+        assert!(!places(home).1.join("new").exists());
         // It was the policy that refused: a free shell may do such things.
-        let text = format!("echo x >{0}/new && rm {0}/new", places(&home).1.display());
-        assert_eq!(finish(&free, text).await.exit_code, 0);
+        let text = format!("echo x >{0}/new && rm {0}/new", places(home).1.display());
+        allowed(&free, &text).await;
         shells.shut_down().await.unwrap();
     });
 }
 
 #[test]
 fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
-    if !landlock_works() {
-        return;
-    }
-    test(async {
-        let home = Home::new();
-        let shells = home.open().await;
-        let session = confined(&home, &shells, "a", &policy(&home)).await;
+    within_walls(async |home, shells, session| {
         let free = home.session(&shells, "free").await;
         let list = format!("tmux -S {}/tmux list-sessions", home.root().display());
-        assert_eq!(finish(&free, list.as_str()).await.exit_code, 0);
-        assert_ne!(finish(&session, list.as_str()).await.exit_code, 0);
+        allowed(&free, &list).await;
+        refused(&session, &list).await;
         let socket = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
-        assert_ne!(finish(&session, socket).await.exit_code, 0);
-        assert_eq!(finish(&session, socket.replace("AF_UNIX", "AF_INET")).await.exit_code, 0);
-        assert_eq!(
-            finish(&session, socket.replace("socket(socket.AF_UNIX)", "socketpair()"))
-                .await
-                .exit_code,
-            0
-        );
+        refused(&session, socket).await;
+        allowed(&session, &socket.replace("AF_UNIX", "AF_INET")).await;
+        allowed(&session, &socket.replace("socket(socket.AF_UNIX)", "socketpair()")).await;
         if isolation::require(Level::Landlock).unwrap().signals {
             for process in [std::process::id(), shells.server().pid] {
                 let signal = format!("kill -0 {process}");
-                assert_eq!(finish(&free, signal.as_str()).await.exit_code, 0);
-                assert_ne!(finish(&session, signal).await.exit_code, 0);
+                allowed(&free, &signal).await;
+                refused(&session, &signal).await;
             }
         }
         // Allowed on request, and then all of them are.
-        let policy = Policy { unix_sockets: true, ..policy(&home) };
-        let social = confined(&home, &shells, "social", &policy).await;
-        assert_eq!(finish(&social, socket).await.exit_code, 0);
+        let policy = Policy { unix_sockets: true, ..policy(home) };
+        let social = confined(home, &shells, "social", &policy).await;
+        allowed(&social, socket).await;
         shells.shut_down().await.unwrap();
     });
 }
 
 #[test]
 fn everything_else_works_as_in_a_free_shell() {
-    if !landlock_works() {
-        return;
-    }
-    test(async {
-        let home = Home::new();
-        let shells = home.open().await;
-        let session = confined(&home, &shells, "a", &policy(&home)).await;
+    within_walls(async |home, shells, session| {
         assert_eq!(run(&session, "cd /usr; echo $PWD; (exit 3)").await, (3, "/usr\n".into()));
         let job = session.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
         until_printed(&session, 0, "up").await;
@@ -153,7 +150,7 @@ fn everything_else_works_as_in_a_free_shell() {
         assert_eq!(ended(&job).await.exit_code, 130);
         let result = finish(&session, "sleep 50 &").await;
         assert!(result.background_pid.is_some());
-        assert_eq!(finish(&session, "kill %1").await.exit_code, 0);
+        allowed(&session, "kill %1").await;
         let job = session.run("read -r -p 'name? ' x; echo \"<$x>\"").await.unwrap();
         until_printed(&session, 0, "name? ").await;
         session.type_bytes("bob\r").await.unwrap();
@@ -162,13 +159,13 @@ fn everything_else_works_as_in_a_free_shell() {
         // A shell that replaces another has the same walls, under the next owner too.
         let escape = "echo x >\"$OUTSIDE/new\"";
         assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
-        assert_ne!(finish(&session, escape).await.exit_code, 0);
+        refused(&session, escape).await;
         drop((session, shells));
         let shells = home.open().await;
         let session = shells.get(&support::id("a")).unwrap();
-        assert_ne!(finish(&session, escape).await.exit_code, 0);
+        refused(&session, escape).await;
         assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
-        assert_ne!(finish(&session, escape).await.exit_code, 0);
+        refused(&session, escape).await;
         assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
         shells.shut_down().await.unwrap();
     });

@@ -179,6 +179,27 @@ fn interactive_programs_can_be_used() {
 }
 
 #[test]
+fn what_is_typed_is_typed_however_long_it_is_and_whatever_it_spells() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        finish(&session, "stty -echo").await;
+        // Names of keys, what tmux takes for the end of a command, and more than it takes at once.
+        let mut text = String::from("Up\nEnter\nC-c\n;\nsend-keys;\n#{pid} %H $x\n");
+        while text.len() < 100_000 {
+            text.push_str("a line like many others, with 'quotes', \\ and ünïcödé\n");
+        }
+        let job = session.run("cat >typed; (exit 3)").await.unwrap();
+        job.started().await.unwrap();
+        session.type_bytes(text.replace('\n', "\r") + "\x04").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 3);
+        assert_eq!(fs::read_to_string(home.work().join("typed")).unwrap(), text);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
 fn background_jobs_live_on_and_may_print_later() {
     test(async {
         let home = Home::new();

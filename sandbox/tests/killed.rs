@@ -65,10 +65,15 @@ fn owners_may_be_killed_at_any_moment() {
             let logged = log(&home);
             let shells = home.open().await;
             let session = match shells.get(&id("a")) {
-                Some(session) => session,
-                None => home.session(&shells, "a").await,
+                Some(session) => {
+                    assert!(log(&home).starts_with(&logged), "what was logged is there");
+                    session
+                }
+                None => {
+                    assert_eq!(known, 0, "only a session that was half made is gone");
+                    home.session(&shells, "a").await
+                }
             };
-            assert!(log(&home).starts_with(&logged), "what was logged is there");
             if let Some(job) = session.latest().filter(|job| job.seq() > known) {
                 let result = ended(&job).await;
                 assert_eq!((result.exit_code, result.lost), (3, 0), "round {round}");
@@ -82,6 +87,30 @@ fn owners_may_be_killed_at_any_moment() {
         }
         home.open().await.shut_down().await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+#[test]
+fn owners_may_be_killed_at_the_birth_of_a_session() {
+    test(async {
+        let mut random = seeded();
+        for _ in 0..ROUNDS / 4 {
+            let home = Home::new();
+            let owner = Owner::run(&home, "echo never mind");
+            any_moment(&mut random, Duration::from_millis(60)).await;
+            owner.kill();
+            let shells = home.open().await;
+            let session = match shells.get(&id("a")) {
+                Some(session) => session,
+                None => home.session(&shells, "a").await,
+            };
+            if let Some(job) = session.latest() {
+                ended(&job).await;
+            }
+            assert_eq!(run(&session, "echo born").await, (0, "born\n".into()));
+            shells.shut_down().await.unwrap();
+            assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+        }
     });
 }
 

@@ -77,6 +77,7 @@ fn commands_are_data() {
             ("declare -A map=([k]=v); alias say=echo", ""),
             ("say ${map[k]}", "v\n"),
             ("printf '%s' '###PS1JSON###'", "###PS1JSON###"),
+            ("echo $PAGER $GIT_PAGER $MANPAGER $SYSTEMD_PAGER", "cat cat cat cat\n"),
         ] {
             assert_eq!(run(&session, text).await, (0, output.into()), "{text:?}");
         }

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::sandbox::files::{
-    EditFileParams, EditFileResult, FileEntry, FileKind, GlobParams, GlobResult, GrepLine,
-    GrepParams, GrepResult, ListFilesParams, ListFilesResult, MakeDirectoryParams, PathParams,
-    ReadFileParams, ReadFileResult, RemoveParams, StatParams, StatResult, TransferParams,
+    EditFileParams, EditFileResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams,
+    GrepResult, ListFilesParams, ListFilesResult, MakeDirectoryParams, PathParams, ReadFileParams,
+    ReadFileResult, RemoveParams, SearchParams, StatParams, StatResult, TransferParams,
     UndoEditParams, WriteFileParams, WriteFileResult,
 };
 use bridge_protocol::methods::{Empty, MethodType};
@@ -149,7 +149,7 @@ impl FileService {
         })
     }
 
-    pub fn glob(&self, params: GlobParams) -> Result<GlobResult, WireError> {
+    pub fn glob(&self, params: SearchParams) -> Result<GlobResult, WireError> {
         let filter = Filter { hidden: params.hidden, ignored: params.ignored };
         let limit = params.limit.unwrap_or(FOUND);
         let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
@@ -159,16 +159,17 @@ impl FileService {
     }
 
     pub fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
+        let SearchParams { path, pattern, hidden, ignored, limit } = params.search;
         let query = Grep {
-            pattern: params.pattern,
+            pattern,
             literal: params.literal,
             case: if params.ignore_case { Case::Insensitive } else { Case::Sensitive },
             files: params.files,
             context: params.context,
-            filter: Filter { hidden: params.hidden, ignored: params.ignored },
-            limit: params.limit.unwrap_or(FOUND),
+            filter: Filter { hidden, ignored },
+            limit: limit.unwrap_or(FOUND),
         };
-        let grepped = grep(&self.path(&params.path)?, &query).map_err(error::file)?;
+        let grepped = grep(&self.path(&path)?, &query).map_err(error::file)?;
         let lines = grepped.lines.into_iter().map(|line| GrepLine {
             path: shown(&line.path),
             line: line.line,

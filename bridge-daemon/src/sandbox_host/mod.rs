@@ -15,7 +15,7 @@ mod commands;
 mod error;
 mod files;
 mod shells;
-pub mod state;
+mod state;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -13,7 +13,9 @@ use bridge_protocol::methods::sandbox::shells::{
 use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox::files::{Kind, Links, Workspace, stat};
-use sandbox::shell::{Access, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size};
+use sandbox::shell::{
+    Access, Config, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size,
+};
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 
@@ -43,7 +45,7 @@ impl ShellService {
         directory: PathBuf,
         workspace: Workspace,
     ) -> anyhow::Result<Self> {
-        let opened = Shells::open(state::config(root.clone())?).await;
+        let opened = Shells::open(Config::of_this_program(root.clone())?).await;
         if let Err(sandbox::Error::TmuxMissing { .. }) = opened {
             state::remove_unused(&root);
         }

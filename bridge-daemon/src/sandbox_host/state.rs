@@ -1,64 +1,15 @@
-//! Where the shells of a daemon lie on disk, and the helper programs that keep them.
+//! Where the shells of a daemon lie on disk.
 //!
 //! The state directory lies beside the connection files, is as private as they are, and has a name made
 //! of the session and the workspace: whoever starts a daemon for both again finds the shells of one
 //! that was killed. tmux runs this very program as recorder of each shell, and as keeper that ends
 //! them when no daemon has come back within the lease; so there is no second program to be found.
 
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use bridge_protocol::SessionId;
-use clap::Subcommand;
-use sandbox::shell::{Config, Shells, keep, record};
 use sha2::{Digest, Sha256};
-
-/// What tmux and the keeper run us for. Not for people.
-#[derive(Debug, Subcommand)]
-pub enum Helper {
-    /// Record a shell
-    #[command(hide = true)]
-    Record {
-        /// Bytes that the log may hold
-        #[arg(long)]
-        quota: u64,
-        /// The shell's directory
-        directory: PathBuf,
-    },
-    /// Watch over shells whose daemon was killed
-    #[command(hide = true)]
-    Keep {
-        /// The state directory
-        root: PathBuf,
-    },
-    /// End shells whose lease is over
-    #[command(hide = true)]
-    Sweep {
-        /// The state directory
-        root: PathBuf,
-    },
-}
-
-impl Helper {
-    /// Does what it is for. There is no runtime and no log: recorders are many, and must be small.
-    pub fn run(self) -> anyhow::Result<()> {
-        match self {
-            Self::Record { quota, directory } => {
-                record(&directory, quota, io::stdin().lock()).context("recording")
-            }
-            Self::Keep { root } => keep(&root).context("keeping"),
-            Self::Sweep { root } => {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(Shells::sweep(config(root.clone())?))?;
-                // Empty only if the lease was over and no daemon has come back.
-                let _ = std::fs::remove_dir(&root);
-                Ok(())
-            }
-        }
-    }
-}
 
 /// The state directory of a session's shells in a workspace. Short, since it holds a socket.
 pub(super) fn root(runtime: &Path, session: &SessionId, workspace: &Path) -> PathBuf {
@@ -69,11 +20,6 @@ pub(super) fn root(runtime: &Path, session: &SessionId, workspace: &Path) -> Pat
     let digest = digest.finalize();
     let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     runtime.join(format!("sandbox-{name}"))
-}
-
-/// Settings of the shells.
-pub(super) fn config(root: PathBuf) -> anyhow::Result<Config> {
-    Ok(Config::new(root, std::env::current_exe().context("finding this program")?))
 }
 
 /// Removes the state directory of shells that its owner has ended. A failure leaves private files behind

@@ -254,6 +254,7 @@ mod tests {
     fn sequences_are_left_out() {
         assert_eq!(without_sequences("a\x1b[31mb\x1b[0m\tc\n\x1b]0;t\x07d"), "ab\tc\nd");
         assert_eq!(without_sequences("plain\n"), "plain\n");
+        assert_eq!(without_sequences("a\x1b[6nb\x1b[c\x1b]11;?\x07c"), "abc");
     }
 
     #[test]

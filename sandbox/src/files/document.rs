@@ -79,15 +79,49 @@ impl LineEnding {
 
     /// The ending that most lines of the text have; none if there is only one line.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let bytes = text.as_bytes();
-        let end = memchr::memchr(b'\n', bytes)?;
-        // Most files have no carriage return, which is found out much faster than by counting.
-        if memchr::memchr(b'\r', bytes).is_none() {
-            return Some(Self::Lf);
+        LineEnds::of(text).usual()
+    }
+}
+
+/// The line ends of a text, counted piece by piece, so that it can be done while each is at hand.
+#[derive(Debug, Default)]
+pub(super) struct LineEnds {
+    /// All of them.
+    count: usize,
+    /// Those with a carriage return.
+    with_return: usize,
+    /// The last byte so far.
+    last: Option<u8>,
+}
+
+impl LineEnds {
+    pub fn of(text: &str) -> Self {
+        let mut ends = Self::default();
+        ends.add(text.as_bytes());
+        ends
+    }
+
+    pub fn add(&mut self, piece: &[u8]) {
+        self.count += memchr::memchr_iter(b'\n', piece).count();
+        if self.last == Some(b'\r') && piece.first() == Some(&b'\n') {
+            self.with_return += 1;
         }
-        let all = memchr::memchr_iter(b'\n', &bytes[end..]).count();
-        let crlf = memchr::memmem::find_iter(bytes, b"\r\n").count();
-        Some(if crlf * 2 > all { Self::CrLf } else { Self::Lf })
+        // Most files have no carriage return, which is found out much faster than by counting.
+        if memchr::memchr(b'\r', piece).is_some() {
+            self.with_return += memchr::memmem::find_iter(piece, b"\r\n").count();
+        }
+        self.last = piece.last().copied().or(self.last);
+    }
+
+    /// Lines of the text: the last one may lack its end.
+    pub fn lines(&self) -> usize {
+        self.count + usize::from(self.last.is_some_and(|last| last != b'\n'))
+    }
+
+    /// The ending that most lines have; none if there is only one line.
+    pub fn usual(&self) -> Option<LineEnding> {
+        let is_crlf = self.with_return * 2 > self.count;
+        (self.count > 0).then_some(if is_crlf { LineEnding::CrLf } else { LineEnding::Lf })
     }
 }
 
@@ -190,6 +224,20 @@ mod tests {
         assert_eq!(document.text, text);
         assert_eq!(document.encoding.name(), name);
         assert_eq!(document.encode().unwrap(), bytes);
+    }
+
+    proptest! {
+        #[test]
+        fn line_ends_are_counted_the_same_in_any_pieces(
+            pieces in proptest::collection::vec("[a\r\n]{0,4}", 0..8),
+        ) {
+            let mut ends = LineEnds::default();
+            pieces.iter().for_each(|piece| ends.add(piece.as_bytes()));
+            let text = pieces.concat();
+            prop_assert_eq!(ends.lines(), text.lines().count());
+            prop_assert_eq!(ends.with_return, text.matches("\r\n").count());
+            prop_assert_eq!(ends.usual(), LineEnding::of(&text));
+        }
     }
 
     #[test]

@@ -58,6 +58,13 @@ impl Config {
         }
     }
 
+    /// The usual settings, where the program that calls this takes the [`Helper`](super::Helper)
+    /// commands itself.
+    pub fn of_this_program(root: impl Into<PathBuf>) -> Result<Self> {
+        let program = std::env::current_exe().map_err(Error::io("finding this program"))?;
+        Ok(Self::new(root, program))
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.root.join("tmux")
     }

@@ -26,6 +26,8 @@ pub(super) struct History {
     pub(super) next_seq: Seq,
     pub(super) current: Current,
     pub(super) job: Option<JobWatch>,
+    /// A start-up of which nothing has been heard yet.
+    pub(super) unheard: Option<Seq>,
     /// Whether the recorder was killed when there was nobody to replace it.
     pub(super) recorder_died: bool,
 }
@@ -53,6 +55,10 @@ impl History {
             !ProcessId::of(recorder).is_some_and(|recorder| recorder.is_alive())
         });
         let seq = expected.seq;
+        let is_heard = events.iter().any(|event| {
+            matches!(event.what, What::Marker(Marker::Start { seq: heard }) if heard == seq)
+        });
+        let unheard = (expected.kind == Kind::StartUp && !is_heard).then_some(seq);
         let (current, job) = match expected.kind {
             // Running until the task finds the end in the index, which it does at once.
             Kind::Command => {
@@ -67,6 +73,6 @@ impl History {
                 (Current::Starting { seq, deadline, before: None }, None)
             }
         };
-        Ok(Self { cwd, next_seq: seq + 1, current, job, recorder_died })
+        Ok(Self { cwd, next_seq: seq + 1, current, job, unheard, recorder_died })
     }
 }

@@ -213,9 +213,15 @@ impl SecretPipe {
         Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
     }
 
-    /// A pipe that leads nowhere, for a session whose shell is dead.
-    pub(crate) fn none() -> io::Result<Self> {
-        Self::open("/dev/null".as_ref())
+    /// The pipe that lies ready for a shell that is starting. There is none for one that has died; its
+    /// successor will get another, and until then this one leads nowhere.
+    pub(crate) fn waiting(path: &Path) -> io::Result<Self> {
+        match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Self::open("/dev/null".as_ref())
+            }
+            pipe => pipe,
+        }
     }
 
     fn open(path: &Path) -> io::Result<Self> {
@@ -230,17 +236,19 @@ impl SecretPipe {
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
         overwrite_private(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
-        // Lines of a fixed length, as `init.bash` reads them.
-        let lines = format!("S;{seq:020};{}\nE;{seq:020};{}\n", start.as_str(), end.as_str());
-        self.0.write_all(lines.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+        // Of a fixed length each, as `init.bash` reads them.
+        let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
+        self.0
+            .write_all(secrets.as_bytes())
+            .map_err(Error::io("writing to the shell's secret pipe"))
     }
 
-    /// Gives the shell new secrets for a command that it has not begun. The old ones may lie in the pipe,
-    /// or have never got there, if their owner was killed.
-    pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq) -> Result<()> {
+    /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
+    /// never got there, or have gone with their owner, if that was killed.
+    pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
         let mut old = [0; 512];
         while self.0.read(&mut old).is_ok_and(|length| length > 0) {}
-        self.announce(dir, seq, Kind::Command)
+        self.announce(dir, seq, kind)
     }
 
     /// Gives the shell another secret for the end of its command, in case it has lost the first.
@@ -252,7 +260,7 @@ impl SecretPipe {
         let expected = Expected { end: end.digest(), ..expected };
         overwrite_private(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
-        let line = format!("E;{:020};{}\n", expected.seq, end.as_str());
-        self.0.write_all(line.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+        let secret = format!("E;{:020};{}", expected.seq, end.as_str());
+        self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
 }

@@ -42,6 +42,7 @@ mod alive;
 mod config;
 mod confine;
 mod ending;
+mod helper;
 mod history;
 mod index;
 mod input;
@@ -68,6 +69,7 @@ mod watch;
 
 pub use config::{Config, SessionSpec};
 pub use confine::enter;
+pub use helper::Helper;
 pub use input::{InputHint, Key, Signal};
 pub use job::{Job, OnInput, Output, Progress, StillRunning, Wait, Why};
 pub use keeper::keep;
@@ -78,7 +80,7 @@ pub use process::ProcessId;
 pub use recorder::record;
 pub use render::{Colours, render, render_last};
 #[cfg(fuzzing)]
-pub use scanner::{Piece, Scanner};
+pub use scanner::{joined, scan};
 pub use session::{Access, Session};
 pub use shells::Shells;
 pub use state::{CommandResult, Ended, Phase, Status};

@@ -130,6 +130,8 @@ mod tests {
         check("1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n", "1\n2\n3\n4\n5\n6");
         check("  indented  \r\n\r\n", "  indented");
         check("日本\r\n", "日本");
+        // Questions to the terminal: for its cursor, its kind, its colours.
+        check("a\x1b[6nb\x1b[c\x1b]11;?\x07c\x1b[>q", "abc");
     }
 
     #[test]

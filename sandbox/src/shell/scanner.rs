@@ -98,35 +98,51 @@ impl Scanner {
     }
 }
 
+/// What a scanner has found in a stream: text joined where it touches, so that only what matters is
+/// compared.
+#[cfg(any(test, fuzzing))]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// As in [`Piece`].
+    Text(Vec<u8>),
+    /// As in [`Piece`].
+    Candidate(Vec<u8>),
+}
+
+/// Scans a stream that comes in these chunks.
+#[cfg(any(test, fuzzing))]
+pub fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    let mut scanner = Scanner::default();
+    let mut sink = |piece: Piece<'_>| match piece {
+        Piece::Text(bytes) => match seen.last_mut() {
+            Some(Seen::Text(text)) => text.extend_from_slice(bytes),
+            _ => seen.push(Seen::Text(bytes.to_vec())),
+        },
+        Piece::Candidate(payload) => seen.push(Seen::Candidate(payload.to_vec())),
+    };
+    for chunk in chunks {
+        scanner.feed(chunk, &mut sink);
+    }
+    scanner.finish(&mut sink);
+    seen
+}
+
+/// The stream again, from what was found in it.
+#[cfg(any(test, fuzzing))]
+pub fn joined(seen: impl IntoIterator<Item = Seen>) -> Vec<u8> {
+    let bytes = seen.into_iter().map(|seen| match seen {
+        Seen::Text(text) => text,
+        Seen::Candidate(payload) => [INTRODUCER, &payload, &[TERMINATOR]].concat(),
+    });
+    bytes.collect::<Vec<_>>().concat()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Text joined where it touches, so that only what matters is compared.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    enum Seen {
-        Text(Vec<u8>),
-        Candidate(Vec<u8>),
-    }
-
-    fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
-        let mut seen = Vec::new();
-        let mut scanner = Scanner::default();
-        let mut sink = |piece: Piece<'_>| match piece {
-            Piece::Text(bytes) => match seen.last_mut() {
-                Some(Seen::Text(text)) => text.extend_from_slice(bytes),
-                _ => seen.push(Seen::Text(bytes.to_vec())),
-            },
-            Piece::Candidate(payload) => seen.push(Seen::Candidate(payload.to_vec())),
-        };
-        for chunk in chunks {
-            scanner.feed(chunk, &mut sink);
-        }
-        scanner.finish(&mut sink);
-        seen
-    }
 
     fn text(bytes: &[u8]) -> Seen {
         Seen::Text(bytes.to_vec())
@@ -195,14 +211,7 @@ mod tests {
 
         #[test]
         fn no_byte_is_lost_or_added(stream in stream()) {
-            let joined: Vec<u8> = scan([stream.as_slice()])
-                .into_iter()
-                .flat_map(|seen| match seen {
-                    Seen::Text(bytes) => bytes,
-                    Seen::Candidate(payload) => [INTRODUCER, &payload, &[TERMINATOR]].concat(),
-                })
-                .collect();
-            prop_assert_eq!(joined, stream);
+            prop_assert_eq!(joined(scan([stream.as_slice()])), stream);
         }
     }
 }

@@ -22,7 +22,7 @@ use super::{
     keeper,
     launch::{Launcher, Place, SecretPipe},
     ledger::{Entry, SessionDir, SessionId, write_private},
-    marker::Seq,
+    marker::{Kind, Seq},
     messages::Control,
     process::{self, ProcessId},
     root,
@@ -264,6 +264,7 @@ impl Shells {
             next_seq: FIRST + 1,
             current: Current::Starting { seq: FIRST, deadline, before: None },
             job: None,
+            unheard: None,
             recorder_died: false,
         };
         self.spawn(launcher, entry, launched.pipe, history)
@@ -305,12 +306,16 @@ impl Shells {
         if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
             launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
         }
+        let path = launcher.dir.pipe();
         let pipe = match launcher.shell(entry.leader).filter(ProcessId::is_alive) {
-            Some(shell) => SecretPipe::find(shell, &launcher.dir.pipe()),
-            // A dead shell has no pipe; its successor will get one.
-            None => SecretPipe::none(),
+            Some(shell) if !path.exists() => SecretPipe::find(shell, &path),
+            // It is starting, and what it opens has a name until it has started; or it is dead.
+            _ => SecretPipe::waiting(&path),
         };
-        let pipe = pipe.map_err(Error::io("finding the shell's secret pipe"))?;
+        let mut pipe = pipe.map_err(Error::io("finding the shell's secret pipe"))?;
+        if let Some(seq) = history.unheard {
+            pipe.announce_again(&launcher.dir, seq, Kind::StartUp)?;
+        }
         self.spawn(launcher, entry, pipe, history)
     }
 

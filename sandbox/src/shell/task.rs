@@ -24,7 +24,7 @@ use super::{
     job::JobWatch,
     launch::{Launcher, SecretPipe},
     ledger::Entry,
-    marker::{EndReport, Marker, Seq},
+    marker::{EndReport, Kind, Marker, Seq},
     messages::{Answer, Control},
     process::ProcessId,
     requests::RUN_KEYS_AGAIN,
@@ -181,7 +181,7 @@ impl Task {
                 let (seq, is_unheard) = (running.seq, running.status.borrow().started.is_none());
                 if is_unheard && input::shell_edits_line(self.shell()) {
                     // A call that was only slow does nothing any more when it finds no secret.
-                    let _ = self.pipe.announce_again(&self.launcher.dir, seq);
+                    let _ = self.pipe.announce_again(&self.launcher.dir, seq, Kind::Command);
                     let _ = self.type_bytes(RUN_KEYS_AGAIN).await;
                 }
             }

@@ -18,7 +18,7 @@ methods! {
     /// `sandbox/listFiles`: the entries of a directory.
     ListFiles = "sandbox/listFiles": ListFilesParams => ListFilesResult;
     /// `sandbox/glob`: files whose paths match a pattern.
-    Glob = "sandbox/glob": GlobParams => GlobResult;
+    Glob = "sandbox/glob": SearchParams => GlobResult;
     /// `sandbox/grep`: lines of files that match a pattern.
     Grep = "sandbox/grep": GrepParams => GrepResult;
     /// `sandbox/stat`: what is known of a path.
@@ -246,13 +246,14 @@ pub enum FileKind {
     Other,
 }
 
-/// Which files to find.
+/// What to find, and where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct GlobParams {
-    /// Below which directory.
+pub struct SearchParams {
+    /// In which file, or below which directory.
     #[serde(default = "here")]
     pub path: String,
-    /// `*` stops at slashes, `**` does not; `{a,b}` and `[ab]` choose.
+    /// For names: `*` stops at slashes, `**` does not; `{a,b}` and `[ab]` choose. For lines: a regular
+    /// expression.
     #[serde(default)]
     pub pattern: String,
     /// Also hidden files.
@@ -279,12 +280,9 @@ pub struct GlobResult {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GrepParams {
-    /// In which file, or below which directory.
-    #[serde(default = "here")]
-    pub path: String,
-    /// A regular expression.
-    #[serde(default)]
-    pub pattern: String,
+    /// What to find, and where.
+    #[serde(flatten)]
+    pub search: SearchParams,
     /// The pattern is plain text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub literal: bool,
@@ -297,15 +295,6 @@ pub struct GrepParams {
     /// Lines to show before and after each match.
     #[serde(default)]
     pub context: usize,
-    /// Also hidden files.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
-    /// Also what `.gitignore` and `.ignore` exclude.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ignored: bool,
-    /// At most so many matches; 1,000 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<usize>,
 }
 
 /// Lines that match, and those beside them.

@@ -1,10 +1,10 @@
 //! `sandbox read`, `write`, `edit` and the rest that concerns files.
 
 use bridge_protocol::methods::sandbox::files::{
-    Copy, EditFile, EditFileParams, FileKind, Glob, GlobParams, Grep, GrepParams, ListFiles,
-    ListFilesParams, MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile,
-    ReadFileParams, ReadFileResult, Remove, RemoveDirectory, RemoveParams, Stat, StatParams,
-    TransferParams, UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
+    Copy, EditFile, EditFileParams, FileKind, Glob, Grep, GrepParams, ListFiles, ListFilesParams,
+    MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile, ReadFileParams, ReadFileResult,
+    Remove, RemoveDirectory, RemoveParams, SearchParams, Stat, StatParams, TransferParams,
+    UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
 };
 
 use super::{decoded, done, shown};
@@ -45,7 +45,7 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
         }
         Files::Glob { pattern, path, filter } => {
             let cli::Filter { hidden, ignored, limit } = filter;
-            let params = GlobParams { path, pattern, hidden, ignored, limit };
+            let params = SearchParams { path, pattern, hidden, ignored, limit };
             shown::<Glob>(context, &params, |found| {
                 warn_if(found.truncated);
                 lines(found.paths.into_iter())
@@ -105,16 +105,13 @@ async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure>
 
 async fn grep(context: Context, arguments: cli::Grep) -> Result<(), Failure> {
     let cli::Filter { hidden, ignored, limit } = arguments.filter;
+    let (path, pattern) = (arguments.path.clone(), arguments.pattern);
     let params = GrepParams {
-        path: arguments.path.clone(),
-        pattern: arguments.pattern,
+        search: SearchParams { path, pattern, hidden, ignored, limit },
         literal: arguments.literal,
         ignore_case: arguments.ignore_case,
         files: arguments.files,
         context: arguments.context,
-        hidden,
-        ignored,
-        limit,
     };
     shown::<Grep>(context, &params, |grepped| {
         warn_if(grepped.truncated);

@@ -1,0 +1,83 @@
+//! What the ends of the bridge in other languages cost: the Python client, and the connection with which
+//! the extension answers.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::arms::{self, Arm, BROKER};
+use crate::framing::payload;
+use crate::load::latency;
+use crate::peers::{Peers, installed_modules};
+use crate::process::{Process, root};
+use crate::report::{Figure, Report, median_of};
+use crate::series::Series;
+
+const RUST: &str = "Rust client, Rust host";
+const PYTHON: &str = "Python client, Rust host";
+const TYPESCRIPT: &str = "Rust client, the extension's TypeScript as host";
+const WHAT: &str = "latency";
+const COUNT: usize = 500;
+
+pub async fn measure(
+    report: &mut Report,
+    daemon: &Path,
+    peers: &Peers,
+    rounds: usize,
+) -> Result<()> {
+    let rust = arms::broker(BROKER, daemon, false)?;
+    let mut python = python_client(&rust)?;
+    let typescript = match &peers.node {
+        Ok(_) => Some(arms::broker_with_host(TYPESCRIPT, daemon, typescript_host)?),
+        Err(reason) => {
+            report.note(format!("the TypeScript host is not measured: {reason}"));
+            None
+        }
+    };
+    let mut series = Series::default();
+    for round in 0..rounds {
+        eprintln!("clients: round {} of {rounds}", round + 1);
+        for (name, arm) in [(RUST, Some(&rust)), (TYPESCRIPT, typescript.as_ref())] {
+            if let Some(arm) = arm {
+                let times = latency(&arm.target, &payload(200), COUNT).await?;
+                series.add(WHAT, name, median_of(times) * 1e6);
+            }
+        }
+        python.write_line(&COUNT.to_string())?;
+        series.add(WHAT, PYTHON, python.line()?.parse()?);
+    }
+    let group = "Clients and hosts, one request of 200 B: p50 in µs, and × Rust at both ends";
+    for name in [RUST, PYTHON, TYPESCRIPT] {
+        let ratios = series.ratios(WHAT, name, RUST);
+        report.add(group, Figure::new(name, series.get(WHAT, name)).with_ratios(ratios, None));
+    }
+    Ok(())
+}
+
+fn python_client(broker: &Arm) -> Result<Process> {
+    let mut command = Command::new("python3");
+    command.arg(root().join("bench/peers/python_client.py"));
+    command.env("PYTHONPATH", root().join("bridge-client/python"));
+    for (name, key) in [("ADDR", "addr"), ("TOKEN", "token"), ("SESSION", "session")] {
+        let value = broker.ready[key].as_str().with_context(|| format!("no {key}"))?;
+        command.env(format!("RUN_BRIDGE_{name}"), value);
+    }
+    Process::start(&mut command)
+}
+
+/// The extension's own modules, in one file.
+fn typescript_host() -> Result<Command> {
+    let extension = root().join("vscode-ext");
+    let bundle = root().join(".cache/bench/typescript-host.js");
+    installed_modules(&extension)?;
+    crate::peers::run(
+        Command::new(extension.join("node_modules/.bin/esbuild"))
+            .args(["test/bench/host.ts", "--bundle", "--platform=node", "--log-level=warning"])
+            .arg(format!("--outfile={}", bundle.display()))
+            .current_dir(&extension),
+    )?;
+    let mut command = Command::new("node");
+    command.arg(bundle);
+    Ok(command)
+}

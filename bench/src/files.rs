@@ -1,0 +1,103 @@
+//! File operations of the sandbox beside those of the standard library, which neither confine nor
+//! replace a file in one step.
+
+use std::fs;
+use std::hint::black_box;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use sandbox::files::{
+    Durability, Editor, LineRange, Workspace, WriteOptions, read_bytes, read_text, write,
+};
+
+use crate::report::{Figure, Report, Target, median_of};
+use crate::series::Series;
+
+const STD: &str = "std::fs";
+const OURS: &str = "Run Bridge";
+/// The line that is edited, what it becomes, and what follows it.
+const FIRST: &str = "the first line.\n";
+const OTHER: &str = "another line...\n";
+const OTHER_LINES: &str = "0123456789abcde\n";
+const SIZES: [(&str, usize, usize); 2] = [("1 KiB", 1024, 200), ("10 MiB", 10 * 1024 * 1024, 8)];
+
+pub fn measure(report: &mut Report, rounds: usize) -> Result<()> {
+    // In memory where there is such a place: disks have moods.
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+    let workspace = Workspace::confined(directory.path())?;
+    // Both leave the time of writing to the system; syncing would measure the disk.
+    let unsynced = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };
+    let mut series = Series::default();
+    for _ in 0..rounds {
+        for (size, bytes, count) in SIZES {
+            let content = FIRST.to_owned() + &OTHER_LINES.repeat(bytes / 16 - 1);
+            let (plain, path) = (directory.path().join("plain"), workspace.path("ours")?);
+            let limit = bytes as u64;
+            let mut compare =
+                |what: &str, std: &dyn Fn() -> Result<()>, ours: &dyn Fn() -> Result<()>| {
+                    let (mut floor, mut times) = (Vec::new(), Vec::new());
+                    for _ in 0..count {
+                        floor.push(timed(std)?);
+                        times.push(timed(ours)?);
+                    }
+                    series.add(format!("{what} {size}"), STD, median_of(floor) * 1e6);
+                    series.add(format!("{what} {size}"), OURS, median_of(times) * 1e6);
+                    Ok::<_, anyhow::Error>(())
+                };
+            compare("write", &|| Ok(fs::write(&plain, &content)?), &|| {
+                write(&path, content.as_bytes(), unsynced)?;
+                Ok(())
+            })?;
+            compare("read", &|| whole(fs::read(&plain)?.len(), bytes), &|| {
+                whole(read_bytes(&path, limit)?.len(), bytes)
+            })?;
+            compare("read as text", &|| whole(fs::read_to_string(&plain)?.len(), bytes), &|| {
+                whole(read_text(&path, LineRange::All, limit)?.content.len(), bytes)
+            })?;
+            let editor = Editor::default();
+            // There and back, so that the text to replace is there each time. Edits are synced.
+            compare(
+                "edit",
+                &|| {
+                    let text = fs::read_to_string(&plain)?;
+                    for (old, new) in [(FIRST, OTHER), (OTHER, FIRST)] {
+                        let mut file = fs::File::create(&plain)?;
+                        file.write_all(text.replacen(old, new, 1).as_bytes())?;
+                        file.sync_all()?;
+                    }
+                    Ok(())
+                },
+                &|| {
+                    editor.replace_once(&path, FIRST, OTHER)?;
+                    editor.replace_once(&path, OTHER, FIRST)?;
+                    Ok(())
+                },
+            )?;
+        }
+    }
+    for (size, _, _) in SIZES {
+        for what in ["write", "read", "read as text", "edit"] {
+            let group = format!("File, {what}, {size}: p50 in µs, and × std::fs");
+            let key = format!("{what} {size}");
+            for arm in [STD, OURS] {
+                let judged = arm == OURS && what != "edit";
+                let target = judged.then(|| Target::at_most(1.3, 1.3));
+                let figure = Figure::new(arm, series.get(&key, arm));
+                report.add(&group, figure.with_ratios(series.ratios(&key, arm, STD), target));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn timed(work: &dyn Fn() -> Result<()>) -> Result<Duration> {
+    let begun = Instant::now();
+    work()?;
+    Ok(begun.elapsed())
+}
+
+fn whole(read: usize, wanted: usize) -> Result<()> {
+    ensure!(black_box(read) == wanted, "read {read} of {wanted} bytes");
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The sandbox's shells beside the bare tools that they are made of.
+//!
+//! A bare tmux shows output, but does not tell when a command has ended or how: the next prompt is the
+//! nearest that it comes to. Both times are shown; the target is about the first, which is the shorter.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use sandbox::shell::{Config, Progress, Session, SessionSpec, Shells, Wait};
+
+use crate::bare::{BarePty, BareTmux, Terminal};
+use crate::process::resident_kib;
+use crate::report::{Figure, Report, Target, median_of};
+use crate::series::Series;
+
+const PTY: &str = "bare terminal";
+const TMUX: &str = "bare tmux -C";
+const TMUX_PROMPT: &str = "bare tmux -C, until the next prompt";
+const OURS: &str = "Run Bridge session, until the result";
+const WARM: &str = "Run Bridge session, server running";
+
+/// What comes with the output of a command, but not with the echo of its typing.
+const COMMANDS: [(&str, &[u8], usize); 2] =
+    [("echo hi", b"\rhi\r\n", 40), ("seq 1 10000", b"\n10000\r\n", 10)];
+const STARTS: usize = 5;
+/// Floods take seconds each, so that a few are enough.
+const FLOODS: usize = 3;
+const FLOOD_LINES: usize = 1_562_500;
+const LINE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+\n";
+
+pub async fn measure(report: &mut Report, program: &Path, rounds: usize) -> Result<()> {
+    // A short path, because it holds sockets.
+    let directory = tempfile::Builder::new().prefix("rb").tempdir_in("/tmp")?;
+    let directory = directory.path();
+    let shells = Shells::open(Config::new(directory.join("root"), program)).await?;
+    let session = shells.create(spec(directory)).await?;
+    let (mut pty, mut tmux) = (BarePty::start()?, BareTmux::start(directory.join("bare"))?);
+    let mut series = Series::default();
+    for round in 0..rounds {
+        eprintln!("shells: round {} of {rounds}", round + 1);
+        for (command, ending, count) in COMMANDS {
+            let (mut times, mut prompts) = ([vec![], vec![], vec![]], vec![]);
+            for _ in 0..count {
+                times[0].push(pty.round_trip(command, ending)?.0);
+                let (shown, prompt) = tmux.round_trip(command, ending)?;
+                times[1].push(shown);
+                prompts.push(prompt);
+                times[2].push(run(&session, command).await?);
+            }
+            for (arm, times) in [PTY, TMUX, OURS].into_iter().zip(times) {
+                series.add(command, arm, median_of(times) * 1e3);
+            }
+            series.add(command, TMUX_PROMPT, median_of(prompts) * 1e3);
+        }
+        let mut times = [vec![], vec![], vec![]];
+        for start in 0..STARTS {
+            let begun = Instant::now();
+            drop((BareTmux::start(directory.join(format!("s{round}-{start}")))?, {
+                times[0].push(begun.elapsed());
+            }));
+            let begun = Instant::now();
+            let root = directory.join(format!("r{round}-{start}"));
+            let fresh = Shells::open(Config::new(root, program)).await?;
+            fresh.create(spec(directory)).await?;
+            times[1].push(begun.elapsed());
+            fresh.shut_down().await?;
+            let begun = Instant::now();
+            let another = shells.create(spec(directory)).await?;
+            times[2].push(begun.elapsed());
+            another.close().await?;
+        }
+        for (arm, times) in [TMUX, OURS, WARM].into_iter().zip(times) {
+            series.add("start", arm, median_of(times) * 1e3);
+        }
+    }
+    flood(&mut series, directory, &session, &mut pty, &mut tmux, rounds.min(FLOODS)).await?;
+    summarise(report, &series);
+    let memory = "Memory of a session that has printed 100 MB (resident, MiB)";
+    let server = resident_kib(shells.server().pid)? / 1024.0;
+    report.add(memory, Figure::new("its tmux server, with all panes", Some(&vec![server])));
+    drop((pty, tmux));
+    shells.shut_down().await?;
+    Ok(())
+}
+
+async fn flood(
+    series: &mut Series,
+    directory: &Path,
+    session: &Session,
+    pty: &mut BarePty,
+    tmux: &mut BareTmux,
+    rounds: usize,
+) -> Result<()> {
+    let (big, piped) = (directory.join("big"), directory.join("piped"));
+    fs::write(&big, LINE.repeat(FLOOD_LINES))?;
+    // A terminal makes two bytes of each line end.
+    let shown = (LINE.len() + 1) * FLOOD_LINES;
+    let megabytes = |time: Duration| shown as f64 / 1e6 / time.as_secs_f64();
+    for round in 0..rounds {
+        eprintln!("output: round {} of {rounds}", round + 1);
+        series.add("output", PTY, megabytes(pty.flood(&big, shown as u64, &piped)?));
+        fs::remove_file(&piped)?;
+        series.add("output", TMUX, megabytes(tmux.flood(&big, shown as u64, &piped)?));
+        fs::remove_file(&piped)?;
+        let time = run(session, &format!("cat {}", big.display())).await?;
+        series.add("output", OURS, megabytes(time));
+    }
+    Ok(())
+}
+
+fn summarise(report: &mut Report, series: &Series) {
+    let mut add = |what: &str, group: &str, arms: &[&'static str], target: Target| {
+        for &arm in arms {
+            let target = (arm == OURS).then_some(target);
+            let figure = Figure::new(arm, series.get(what, arm));
+            report.add(group, figure.with_ratios(series.ratios(what, arm, TMUX), target));
+        }
+    };
+    for (command, must) in [("echo hi", 2.0), ("seq 1 10000", 1.5)] {
+        let group = format!("Shell, `{command}`: p50 in ms, and × bare tmux -C");
+        add(command, &group, &[PTY, TMUX, TMUX_PROMPT, OURS], Target::at_most(must, must));
+    }
+    let group = "Shell, start to the first prompt: p50 in ms, and × bare tmux -C";
+    add("start", group, &[TMUX, OURS, WARM], Target::at_most(1.5, 1.5));
+    let group = "Shell, 100 MB of output into a file: MB/s, and × bare tmux with pipe-pane to cat";
+    add("output", group, &[PTY, TMUX, OURS], Target::at_least(0.8, 0.8));
+}
+
+fn spec(directory: &Path) -> SessionSpec {
+    let mut spec = SessionSpec::in_directory(directory);
+    // No start-up files: they would be measured along.
+    spec.environment.push(("HOME".into(), directory.into()));
+    spec
+}
+
+async fn run(session: &Session, command: &str) -> Result<Duration> {
+    let begun = Instant::now();
+    let job = session.run(command).await?;
+    match job.wait(Wait::forever()).await? {
+        Progress::Finished(result) => ensure!(result.exit_code == 0, "{command} failed"),
+        Progress::Running(running) => bail!("{running:?}"),
+    }
+    Ok(begun.elapsed())
+}
