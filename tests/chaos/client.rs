@@ -7,7 +7,7 @@ use rand::{Rng, RngExt};
 use serde_json::{Value, json};
 
 /// Milliseconds after which the daemon gives up on what a host does not answer.
-const TIMEOUT_MS: u64 = 1500;
+const TIMEOUT_MS: u64 = 500;
 
 /// What the bridge may say instead of a host's answer.
 const KINDS: [&str; 8] = [
@@ -49,6 +49,11 @@ impl Client {
         self.ask_one(random, "vscode/chat", 10)
     }
 
+    /// Asks one thing of several megabytes.
+    pub fn ask_much(&mut self, random: &mut StdRng) -> bool {
+        self.ask_one(random, "vscode/chat", 4 << 20)
+    }
+
     fn ask_one(&mut self, random: &mut StdRng, method: &str, padding: usize) -> bool {
         let (id, word) = (random.next_u64() / 2, format!("{:016x}", random.next_u64()));
         let message = format!("{word}{}", "x".repeat(padding));
@@ -71,6 +76,13 @@ impl Client {
         ["{", "[]", "null", r#"{"jsonrpc":"2.0","method":1}"#]
             .iter()
             .all(|text| self.socket.send_message((*text).into()).is_ok())
+    }
+
+    /// Leaves without a word, not even from the kernel. The daemon finds out when it answers; what it was
+    /// asked is never answered by a host.
+    pub fn vanish(mut self, random: &mut StdRng) {
+        self.ask_one(random, "vscode/getChatHistory", 0);
+        self.socket.vanish();
     }
 
     pub fn half_close(&mut self) {

@@ -6,10 +6,20 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)] // A test, and it prints its progress.
 
+/// What is asked of the sandbox.
+mod asking;
 /// A client: what it has asked, and what it was answered.
 mod client;
+/// A disk that can be full.
+mod disk;
 /// What can go wrong.
 mod fault;
+/// Who is there, and what they may use.
+mod processes;
+/// Shells, and what is known of them.
+mod shells;
+/// What goes wrong with shells, files, disk, descriptors and memory.
+mod trouble;
 /// Everybody involved, and the promises that are checked.
 mod world;
 
@@ -37,9 +47,16 @@ fn main() -> ExitCode {
     };
     let steps = flag("--steps").map_or(SHORT_STEPS, |steps| usize::try_from(steps).unwrap());
     let seeds = flag("--seed").map_or(SHORT_SEEDS, |seed| seed..seed + 1);
+    processes::adopt_orphans();
+    let mounting = disk::allow_mounting();
+    if let Err(reason) = &mounting {
+        println!(
+            "chaos: SKIPPED: the disk is never full, since none can be mounted here ({reason})"
+        );
+    }
     for seed in seeds {
         let mut history = Vec::new();
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, steps, &mut history)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, steps, &mounting, &mut history)));
         if outcome.is_err() {
             println!("chaos: FAILED after these steps:");
             for step in &history {
@@ -54,13 +71,14 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn run(seed: u64, steps: usize, history: &mut Vec<Fault>) {
+fn run(seed: u64, steps: usize, mounting: &disk::Mounting, history: &mut Vec<Fault>) {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut world = World::new();
+    let mut world = World::new(mounting);
     for step in 1..=steps {
         let fault = Fault::choose(&mut random);
         history.push(fault);
         world.suffer(fault, &mut random);
+        world.check();
         if step % STEPS_UNTIL_REST == 0 || step == steps {
             world.come_to_rest();
         }

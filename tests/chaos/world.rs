@@ -1,8 +1,11 @@
 use std::fmt;
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use harness::{Daemon, Program, binary, command, run_directory, wait_until};
+use harness::{
+    Daemon, Program, Socket, binary, command, run_directory, wait_until, wait_until_none,
+};
 use nix::sys::signal::Signal;
 use rand::rngs::StdRng;
 use rand::seq::IndexedMutRandom;
@@ -10,7 +13,10 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::client::Client;
+use crate::disk::{Disk, Mounting};
 use crate::fault::Fault;
+use crate::processes::{self, Process};
+use crate::shells::Shells;
 
 const CLIENTS: usize = 6;
 const HOSTS: usize = 3;
@@ -20,11 +26,14 @@ const REST_KIB: u64 = 200 * 1024;
 
 /// Everybody involved.
 pub struct World {
-    daemon: Daemon,
+    pub daemon: Daemon,
+    pub shells: Shells,
+    pub totals: Totals,
     clients: Vec<Client>,
     hosts: Vec<Host>,
     lurkers: Vec<TcpStream>,
-    totals: Totals,
+    frozen: Vec<Program>,
+    pub disk: Disk,
     directory: TempDir,
 }
 
@@ -38,24 +47,38 @@ struct Host {
 pub struct Totals {
     answered: usize,
     failed: usize,
-    daemons: usize,
+    pub daemons: usize,
     hosts: usize,
+    commands: usize,
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { answered, failed, daemons, hosts } = self;
-        write!(f, "{answered} answers, {failed} clear errors, {daemons} daemon(s), {hosts} host(s)")
+        let Self { answered, failed, daemons, hosts, commands } = self;
+        write!(
+            f,
+            "{answered} answers, {failed} clear errors, {commands} commands, {daemons} daemon(s), \
+             {hosts} host(s)"
+        )
     }
 }
 
 impl World {
-    pub fn new() -> Self {
+    pub fn new(mounting: &Mounting) -> Self {
         let directory = run_directory();
-        let daemon = start_daemon(&directory);
-        let totals = Totals { daemons: 1, ..Totals::default() };
-        let (clients, hosts, lurkers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut world = Self { daemon, clients, hosts, lurkers, totals, directory };
+        let disk = Disk::new(directory.path(), mounting);
+        std::fs::create_dir(directory.path().join(WORKSPACE)).unwrap();
+        let mut world = Self {
+            daemon: Daemon::start_by(|command| configure(command, directory.path())),
+            shells: Shells::default(),
+            totals: Totals { daemons: 1, ..Totals::default() },
+            clients: Vec::new(),
+            hosts: Vec::new(),
+            lurkers: Vec::new(),
+            frozen: Vec::new(),
+            disk,
+            directory,
+        };
         world.start_host();
         world
     }
@@ -106,18 +129,30 @@ impl World {
                 self.with_client(random, Client::ask_little);
                 self.daemon.program.signal(Signal::SIGCONT);
             }
-            Fault::KillDaemon => self.kill_daemon(),
+            Fault::KillDaemon => {
+                self.kill_daemon();
+                self.start_daemon();
+            }
+            Fault::FreezeClient => self.freeze_client(),
+            Fault::VanishClient => Client::connect(&self.daemon).vanish(random),
             Fault::TruncateFile => {
                 std::fs::write(self.files().join("truncated.json"), r#"{"addr":"ws://127.0"#)
                     .unwrap();
             }
+            other => self.trouble(other, random),
         }
         assert!(!self.daemon.program.has_ended(), "the daemon is gone");
+    }
+
+    /// What must hold after each step.
+    pub fn check(&mut self) {
+        self.shells.check(&mut self.daemon.client());
     }
 
     /// Lets everybody finish, and checks that nothing is left over.
     pub fn come_to_rest(&mut self) {
         self.lurkers.clear();
+        self.frozen.clear();
         for host in &mut self.hosts {
             if std::mem::take(&mut host.stopped) {
                 host.program.signal(Signal::SIGCONT);
@@ -132,13 +167,38 @@ impl World {
         });
         self.clients = clients;
         let mut observer = self.daemon.client();
+        self.shells.finish_all(&mut observer);
+        self.shells.check(&mut observer);
+        self.shells.close_the_longest(&mut observer);
+        self.totals.commands += std::mem::take(&mut self.shells.commands);
         wait_until("the daemon to have nothing left to do", || {
             let status = observer.call("bridge/status", serde_json::Value::Null);
             let expected = self.clients.len() + 1;
             (&status["inFlight"], &status["queuedBytes"], &status["clients"])
                 == (&json!(0), &json!(0), &json!(expected))
         });
-        assert!(resident_kib(self.daemon.program.pid()) < REST_KIB, "the daemon keeps its memory");
+        let resident = processes::kib(self.daemon.program.pid(), "VmRSS");
+        assert!(resident < REST_KIB, "the daemon keeps its memory");
+        self.nobody_else_is_there();
+    }
+
+    /// Besides the daemon and the hosts there may be tmux (server, client and keeper) and, for each shell,
+    /// the shell, its leader and its recorder.
+    fn nobody_else_is_there(&self) {
+        let expected = 1 + self.hosts.len() + 3 + 3 * self.shells.count();
+        let root = self.state();
+        let root = root.to_str().unwrap();
+        let hosts: Vec<_> = self.hosts.iter().map(|host| host.program.pid()).collect();
+        let is_ours = |process: &Process| {
+            let is_program =
+                process.pid == self.daemon.program.pid() || hosts.contains(&process.pid);
+            is_program || process.mentions(root)
+        };
+        wait_until_none(|| {
+            let there = self.processes();
+            let is_right = there.len() == expected && there.iter().all(is_ours);
+            (!is_right).then(|| format!("{expected} processes that belong here: {there:#?}"))
+        });
     }
 
     /// Ends the daemon as one should, and checks what is left.
@@ -150,11 +210,12 @@ impl World {
         for mut host in self.hosts.drain(..) {
             host.program.wait();
         }
+        wait_until("the end of every process", || processes::descendants(&[]).is_empty());
         let left: Vec<_> =
             std::fs::read_dir(self.files()).unwrap().map(|e| e.unwrap().file_name()).collect();
         // What is not ours, or was cut short, is not ours to remove.
         assert!(left.iter().all(|name| name == "truncated.json"), "left over: {left:?}");
-        self.totals
+        std::mem::take(&mut self.totals)
     }
 
     /// Lets one client do something; one that has lost its connection is replaced later.
@@ -172,17 +233,48 @@ impl World {
         }
     }
 
-    /// Its connections end; a new one takes its place and sweeps away what the old one left.
-    fn kill_daemon(&mut self) {
+    /// SIGKILL. Its connections end, its shells do not.
+    pub fn kill_daemon(&mut self) {
         self.daemon.program.signal(Signal::SIGKILL);
+        self.mourn_daemon();
+    }
+
+    /// The daemon has ended, or is about to.
+    pub fn mourn_daemon(&mut self) {
         self.daemon.program.wait();
         self.clients.clear();
         for host in self.hosts.drain(..) {
             host.program.signal(Signal::SIGKILL);
         }
-        self.daemon = start_daemon(&self.directory);
+    }
+
+    /// A new daemon takes the place of one that is gone, and sweeps away what that has left.
+    pub fn start_daemon(&mut self) {
+        let directory = self.directory.path();
+        self.daemon = Daemon::start_by(|command| configure(command, directory));
         self.totals.daemons += 1;
         self.start_host();
+    }
+
+    /// One that is not expected to come up.
+    pub fn start_daemon_in_vain(&self) -> Program {
+        let mut daemon = command(binary("bridge-daemon"));
+        daemon.arg("serve");
+        configure(&mut daemon, self.directory.path());
+        Program::start(daemon)
+    }
+
+    fn freeze_client(&mut self) {
+        let mut client = self.daemon.run_command("bridge-client");
+        let mut client = Program::start(client.arg("stdio"));
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "bridge/ping"});
+        client.write(&format!("{request}\n"));
+        client.line();
+        let request = json!({"jsonrpc": "2.0", "id": 2, "method": "vscode/chat",
+            "params": {"message": "x".repeat(1000)}});
+        client.write(&format!("{request}\n"));
+        client.signal(Signal::SIGSTOP);
+        self.frozen.push(client);
     }
 
     fn start_host(&mut self) {
@@ -203,20 +295,54 @@ impl World {
         self.totals.hosts += 1;
     }
 
-    fn files(&self) -> PathBuf {
+    pub fn files(&self) -> PathBuf {
         self.directory.path().join("run-bridge")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.directory.path().join(WORKSPACE)
+    }
+
+    /// Where the shells lie.
+    pub fn state(&self) -> PathBuf {
+        let entries = std::fs::read_dir(self.files()).unwrap().flatten();
+        let found = entries.map(|entry| entry.path()).find(|path| path.join("owner.lock").exists());
+        found.expect("a state directory beside the connection files")
+    }
+
+    /// Everybody who is there.
+    pub fn processes(&self) -> Vec<Process> {
+        processes::descendants(&self.children())
+    }
+
+    /// A connection that nothing else is done with.
+    pub fn observer(&self) -> Socket {
+        self.daemon.client()
+    }
+
+    fn children(&self) -> Vec<u32> {
+        let programs = self.hosts.iter().map(|host| &host.program).chain(&self.frozen);
+        programs.chain([&self.daemon.program]).map(Program::pid).collect()
     }
 }
 
-fn start_daemon(directory: &TempDir) -> Daemon {
-    Daemon::start_by(|command| {
-        command.env("XDG_RUNTIME_DIR", directory.path());
-        command.args(["--session", "chaos", "--host-wait", "1"]);
-    })
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Nothing may be left of a run that failed, either.
+            for process in self.processes() {
+                process.signal(Signal::SIGKILL);
+            }
+        }
+    }
 }
 
-fn resident_kib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
+const WORKSPACE: &str = "workspace";
+
+/// Start-up files of whoever runs this have no say: the home directory is an empty one.
+fn configure(daemon: &mut Command, directory: &Path) {
+    daemon.env("XDG_RUNTIME_DIR", directory).env("HOME", directory);
+    daemon
+        .args(["--session", "chaos", "--host-wait", "1", "--sandbox"])
+        .arg(directory.join(WORKSPACE));
 }

@@ -168,8 +168,14 @@ impl Drop for Program {
 /// of a process that is not our child.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    wait_until_none(|| (!holds()).then(|| what.to_owned()));
+}
+
+/// The same, for something that can tell what it lacks.
+#[track_caller]
+pub fn wait_until_none(mut lacking: impl FnMut() -> Option<String>) {
     let limit = Instant::now() + PATIENCE;
-    while !holds() {
+    while let Some(what) = lacking() {
         assert!(Instant::now() < limit, "waited {PATIENCE:?} in vain for {what}");
         std::thread::park_timeout(Duration::from_millis(2));
     }

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use nix::libc;
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::handshake::client::Request;
@@ -18,9 +19,27 @@ use crate::PATIENCE;
 pub trait Stream: Read + Write + Send {
     fn set_patience(&self, patience: Option<Duration>);
     fn shut_down(&self, half: Shutdown);
+    /// From now on the kernel sends nothing to the other end, not even the end of the connection.
+    fn mute(&self);
 }
 
+/// The option by which connections are moved to another machine.
+#[derive(Clone, Copy)]
+struct Repair;
+nix::setsockopt_impl!(
+    Repair,
+    libc::IPPROTO_TCP,
+    libc::TCP_REPAIR,
+    bool,
+    nix::sys::socket::sockopt::SetBool
+);
+
 impl Stream for TcpStream {
+    fn mute(&self) {
+        // Not everybody may. Then the connection ends as others do.
+        let _ = nix::sys::socket::setsockopt(self, Repair, &true);
+    }
+
     fn shut_down(&self, half: Shutdown) {
         let _ = self.shutdown(half);
     }
@@ -31,6 +50,8 @@ impl Stream for TcpStream {
 }
 
 impl Stream for UnixStream {
+    fn mute(&self) {}
+
     fn shut_down(&self, half: Shutdown) {
         let _ = self.shutdown(half);
     }
@@ -197,6 +218,11 @@ impl Socket {
                 Err(_) => return Closed(None),
             }
         }
+    }
+
+    /// The connection is gone, and the other end is not told.
+    pub fn vanish(mut self) {
+        self.raw().mute();
     }
 
     pub fn raw(&mut self) -> &mut (dyn Stream + 'static) {

@@ -14,7 +14,7 @@ use super::{
     config::Config,
     ledger::{SessionDir, SessionId, Size, overwrite_private},
     marker::{Expected, Kind, Nonce, Seq},
-    process::{MARK_VARIABLE, ProcessId},
+    process::{self, MARK_VARIABLE, ProcessId},
     tmux::{Tmux, protect_format, quote, quote_for_shell},
 };
 use crate::{Error, Result};
@@ -65,6 +65,17 @@ impl Launcher {
     /// The tmux session's name; ours have a prefix that the keeper has not.
     pub(crate) fn target(&self) -> String {
         format!("=s-{}:", self.id)
+    }
+
+    /// The shell that this leader has started: by its own word, unless the file that holds it is damaged and
+    /// names somebody else. Then it is the child that has the secret pipe.
+    pub(crate) fn shell(&self, leader: ProcessId) -> Option<ProcessId> {
+        let is_child = |shell: &ProcessId| shell.stat().is_some_and(|it| it.is_child_of(leader));
+        let is_shell = |child: &ProcessId| SecretPipe::find(*child, &self.dir.pipe()).is_ok();
+        self.dir
+            .shell()
+            .filter(is_child)
+            .or_else(|| process::children(leader).into_iter().find(is_shell))
     }
 
     /// Writes down what the shell is to know at its start: directory and environment.

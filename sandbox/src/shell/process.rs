@@ -27,6 +27,7 @@ pub struct ProcessId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) state: u8,
+    parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
     pub(crate) terminal: i32,
@@ -47,12 +48,17 @@ impl Stat {
         let signed = |index: usize| fields.get(index)?.parse::<i32>().ok();
         Some(Self {
             state: *fields.first()?.as_bytes().first()?,
+            parent: signed(1)?,
             group: signed(2)?,
             session: signed(3)?,
             terminal: signed(4)?,
             foreground: signed(5)?,
             start_time: fields.get(19)?.parse().ok()?,
         })
+    }
+
+    pub(crate) fn is_child_of(&self, parent: ProcessId) -> bool {
+        i64::from(self.parent) == i64::from(parent.pid)
     }
 
     fn is_gone(&self) -> bool {
@@ -131,6 +137,11 @@ pub(crate) fn members(shell: ProcessId, mark: &str) -> Vec<ProcessId> {
 /// Every living process that carries a mark in its environment.
 pub(crate) fn marked(mark: &str) -> Vec<ProcessId> {
     living(|pid, _| has_mark(pid, mark))
+}
+
+/// The living children of a process.
+pub(crate) fn children(parent: ProcessId) -> Vec<ProcessId> {
+    living(|_, stat| stat.is_child_of(parent))
 }
 
 fn living(belongs: impl Fn(u32, &Stat) -> bool) -> Vec<ProcessId> {

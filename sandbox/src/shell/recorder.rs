@@ -10,10 +10,14 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::{fd::AsFd, unix::fs::OpenOptionsExt as _},
     path::{Path, PathBuf},
-    process, thread,
-    time::Duration,
+    process,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
 };
 
 use super::{
@@ -28,17 +32,18 @@ const CHUNK: usize = 64 * 1024;
 /// Stands in the log where a recorder was killed. How much is missing there nobody knows: what tmux had
 /// given to it and what was printed until its successor came.
 const MISSING: &[u8] = b"\r\n[output is missing here: the recorder was killed]\r\n";
-/// How long to wait before the disk is asked again for room for an event at the stream's end.
-const DISK_RETRY: Duration = Duration::from_millis(250);
+/// How long to wait before the disk is asked again for room for an event.
+const DISK_RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 /// How often an event is offered to a full disk at the stream's end before we give up.
 const DISK_RETRIES: u32 = 240;
 
 /// Records `input` into the session's directory until it ends.
-pub fn record(directory: &Path, quota: u64, mut input: impl Read) -> io::Result<()> {
+pub fn record(directory: &Path, quota: u64, mut input: impl Read + AsFd) -> io::Result<()> {
     let mut recording = Recording::open(&SessionDir::new(directory.to_owned()), quota)?;
     let mut scanner = Scanner::default();
     let mut chunk = vec![0; CHUNK];
     loop {
+        recording.flush_events_until(&input)?;
         let length = match input.read(&mut chunk) {
             Ok(0) => break,
             Ok(length) => length,
@@ -46,7 +51,6 @@ pub fn record(directory: &Path, quota: u64, mut input: impl Read) -> io::Result<
             Err(error) => return Err(error),
         };
         scanner.feed(&chunk[..length], |piece| recording.take(piece));
-        recording.flush_events();
     }
     scanner.finish(|piece| recording.take(piece));
     recording.close()
@@ -163,6 +167,22 @@ impl Recording {
         self.unwritten.extend_from_slice(&Event::new(self.offset, what).print());
     }
 
+    /// Somebody waits for what the index has not taken yet: it is offered again until there is something
+    /// else to do.
+    fn flush_events_until(&mut self, input: &impl AsFd) -> io::Result<()> {
+        self.flush_events();
+        while !self.unwritten.is_empty() {
+            let mut inputs = [PollFd::new(input, PollFlags::IN)];
+            match poll(&mut inputs, Some(&DISK_RETRY)) {
+                Ok(0) => self.flush_events(),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// Events are small and matter more than output: they are kept until the disk takes them.
     fn flush_events(&mut self) {
         while !self.unwritten.is_empty() {
@@ -182,7 +202,8 @@ impl Recording {
             if self.unwritten.is_empty() {
                 return Ok(());
             }
-            thread::sleep(DISK_RETRY);
+            // Nothing to wait for but time.
+            let _ = poll(&mut [], Some(&DISK_RETRY));
         }
         Err(io::Error::new(io::ErrorKind::StorageFull, "the event index could not be completed"))
     }
@@ -195,6 +216,13 @@ mod tests {
         index::IndexReader,
         marker::{Kind, Nonce},
     };
+
+    /// A pipe with this in it, whose other end is closed.
+    fn fed(bytes: &[u8]) -> io::PipeReader {
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(bytes).unwrap();
+        reader
+    }
 
     fn events(directory: &SessionDir) -> Vec<(u64, What)> {
         let events = IndexReader::open(&directory.index()).unwrap().read_new().unwrap();
@@ -212,7 +240,7 @@ mod tests {
         let genuine = format!("\x1b]7717;S;1;{}\x07", start.as_str());
         let forged = "\x1b]7717;E;1;0123;0;;me;host;/;\x07";
         let stream = format!("a{genuine}b{forged}{genuine}c\x1b]77");
-        record(temporary.path(), 1000, stream.as_bytes()).unwrap();
+        record(temporary.path(), 1000, fed(stream.as_bytes())).unwrap();
         let log = fs::read_to_string(directory.log()).unwrap();
         // The second copy of a spent marker is only text: a replayed stream says nothing.
         assert_eq!(log, format!("ab{forged}{genuine}c\x1b]77"));
@@ -225,7 +253,7 @@ mod tests {
     fn beyond_the_quota_the_number_of_lost_bytes_is_kept() {
         let temporary = tempfile::tempdir().unwrap();
         let directory = SessionDir::new(temporary.path().to_owned());
-        record(temporary.path(), 10, &b"0123456789abcdef"[..]).unwrap();
+        record(temporary.path(), 10, fed(b"0123456789abcdef")).unwrap();
         assert_eq!(fs::read(directory.log()).unwrap(), b"0123456789");
         assert_eq!(events(&directory)[1..], [(10, What::Lost { bytes: 6 }), (10, What::Closed)]);
     }
@@ -234,13 +262,13 @@ mod tests {
     fn where_a_recorder_was_killed_the_log_says_so() {
         let temporary = tempfile::tempdir().unwrap();
         let directory = SessionDir::new(temporary.path().to_owned());
-        record(temporary.path(), 1000, &b"one "[..]).unwrap();
-        record(temporary.path(), 1000, &b"two "[..]).unwrap();
+        record(temporary.path(), 1000, fed(b"one ")).unwrap();
+        record(temporary.path(), 1000, fed(b"two ")).unwrap();
         assert_eq!(fs::read(directory.log()).unwrap(), b"one two ");
         let index = fs::read(directory.index()).unwrap();
         let end = memchr::memrchr(b'C', &index).unwrap();
         fs::write(directory.index(), &index[..end]).unwrap();
-        record(temporary.path(), 1000, &b"three"[..]).unwrap();
+        record(temporary.path(), 1000, fed(b"three")).unwrap();
         let log = [b"one two ", MISSING, b"three"].concat();
         assert_eq!(fs::read(directory.log()).unwrap(), log);
     }
@@ -250,7 +278,26 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let directory = SessionDir::new(temporary.path().to_owned());
         std::os::unix::fs::symlink("/dev/full", directory.log()).unwrap();
-        record(temporary.path(), 1000, &[b'x'; 5000][..]).unwrap();
+        record(temporary.path(), 1000, fed(&[b'x'; 5000])).unwrap();
         assert_eq!(events(&directory)[1..], [(0, What::Lost { bytes: 5000 }), (0, What::Closed)]);
+    }
+
+    #[test]
+    fn an_event_is_written_as_soon_as_the_disk_takes_it() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = SessionDir::new(temporary.path().to_owned());
+        let mut recording = Recording::open(&directory, 1000).unwrap();
+        let index = std::mem::replace(
+            &mut recording.index,
+            File::options().write(true).open("/dev/full").unwrap(),
+        );
+        recording.note(What::Lost { bytes: 1 });
+        recording.flush_events();
+        assert_eq!(events(&directory).len(), 1, "only that it was opened");
+        // Nothing more is printed, and there is room again.
+        recording.index = index;
+        let (silent, _writer) = io::pipe().unwrap();
+        recording.flush_events_until(&silent).unwrap();
+        assert_eq!(events(&directory).len(), 2);
     }
 }

@@ -313,7 +313,7 @@ impl Shells {
             launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
         }
         let path = launcher.dir.pipe();
-        let pipe = match launcher.dir.shell().filter(ProcessId::is_alive) {
+        let pipe = match launcher.shell(entry.leader).filter(ProcessId::is_alive) {
             Some(shell) if !path.exists() => SecretPipe::find(shell, &path),
             // It is starting, and what it opens has a name until it has started; or it is dead.
             _ => SecretPipe::waiting(&path),
@@ -352,7 +352,7 @@ impl Shells {
             Current::Idle => Phase::Idle,
             Current::Running(running) => Phase::Running(running.seq),
         };
-        let shell = launcher.dir.shell().unwrap_or(entry.leader);
+        let shell = launcher.shell(entry.leader).unwrap_or(entry.leader);
         let status = Status { phase, cwd, shell, size: entry.size, restarts: 0 };
         let (status, status_receiver) = watch::channel(status);
         let (job, job_receiver) = watch::channel(job);

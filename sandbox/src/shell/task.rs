@@ -220,6 +220,8 @@ impl Task {
         match &mut self.current {
             Current::Running(running) if running.seq == seq => {
                 let started = Started { offset, at };
+                // What was lost before was the output of others.
+                running.lost = 0;
                 running.status.send_modify(|status| status.started = Some(started));
             }
             Current::Starting { seq: wanted, before, .. } if *wanted == seq => {
@@ -237,7 +239,7 @@ impl Task {
                 // From now on the pipe has no name: only the shell and we can reach it.
                 let _ = std::fs::remove_file(self.launcher.dir.pipe());
                 self.failed_starts = 0;
-                let shell = self.launcher.dir.shell().unwrap_or(self.entry.leader);
+                let shell = self.launcher.shell(self.entry.leader).unwrap_or(self.entry.leader);
                 self.status.send_modify(|status| status.shell = shell);
                 self.set_cwd(path(report.cwd));
                 self.become_idle();

@@ -79,7 +79,11 @@ pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
         // takes with it whoever has come meanwhile.
         match try_start(config).await {
             Err(Error::TmuxMissing { .. }) if attempt < ATTEMPTS => attempt += 1,
-            result => return result,
+            Ok((tmux, client)) => {
+                client.end_others(&tmux).await;
+                return Ok((tmux, client));
+            }
+            failed => return failed,
         }
     }
 }
@@ -170,6 +174,18 @@ impl Tmux {
 }
 
 impl ControlClient {
+    /// Ends the clients of former owners. A server that has something to say to a control client whose
+    /// owner was killed never lets it go (seen with tmux 3.3).
+    async fn end_others(&self, tmux: &Tmux) {
+        let list = format!("list-clients -t ={} -F '#{{client_pid}}'", keeper::NAME);
+        let clients = tmux.ask(&list).await.unwrap_or_default();
+        let clients = clients.lines().filter_map(|pid| pid.parse().ok());
+        for client in clients.filter(|pid| Some(*pid) != self.child.id()).filter_map(ProcessId::of)
+        {
+            client.send(rustix::process::Signal::KILL);
+        }
+    }
+
     /// Ends the server and waits until it, its clients and the keeper are gone.
     pub(crate) async fn shut_down(mut self, tmux: &Tmux) {
         let mut others = Vec::new();

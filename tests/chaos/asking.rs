@@ -1,0 +1,112 @@
+//! What is asked of the sandbox, and what it may answer.
+
+use std::path::Path;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use harness::{Socket, wait_until};
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt};
+use serde_json::{Value, json};
+
+/// What the sandbox may answer when something is wrong.
+const KINDS: [&str; 8] = [
+    "NoSpace",
+    "Conflict",
+    "NotFound",
+    "HostGone",
+    "InternalError",
+    "Timeout",
+    "Overloaded",
+    "ShuttingDown",
+];
+
+/// Writes, changes and reads a file of the workspace; it must be as it should, or as it was.
+pub fn use_file(socket: &mut Socket, workspace: &Path, random: &mut StdRng, all_is_well: bool) {
+    let path = workspace.join("file");
+    let before = std::fs::read(&path).ok();
+    let text = word(random).repeat(random.random_range(1..5000));
+    let params = json!({"path": "file", "text": text});
+    match request(socket, "sandbox/writeFile", &params) {
+        Ok(_) => assert_eq!(std::fs::read_to_string(&path).unwrap(), text),
+        Err(error) => {
+            assert!(!all_is_well, "cannot write: {error}");
+            assert_eq!(std::fs::read(&path).ok(), before, "half a file after {error}");
+        }
+    }
+    let names: Vec<_> = std::fs::read_dir(workspace).unwrap().flatten().collect();
+    let expected = usize::from(path.exists());
+    assert_eq!(names.len(), expected, "left over in the workspace: {names:?}");
+}
+
+/// One request that gets exactly one answer: the result, or an error of a kind that may be.
+pub fn request(socket: &mut Socket, method: &str, params: &Value) -> Result<Value, Value> {
+    let id = socket.ask(method, params.clone());
+    let answer = socket.answer_to(id);
+    let ping = socket.ask("bridge/ping", Value::Null);
+    loop {
+        let message = socket.receive();
+        if message["id"] == ping {
+            break;
+        }
+        assert_ne!(message["id"], id, "a second answer: {message}");
+    }
+    match &answer["error"] {
+        Value::Null => Ok(answer["result"].clone()),
+        error => {
+            let kind = error["data"]["kind"].as_str().unwrap_or_default();
+            assert!(KINDS.contains(&kind), "{method}: {error}");
+            Err(error.clone())
+        }
+    }
+}
+
+/// tmux was lost, or our connection to it. Who asks too early gets an error; then a new shell works.
+pub fn expect_tmux_again(socket: &mut Socket) {
+    let probe = json!({"shell": "probe"});
+    wait_until("a shell of a new tmux", || {
+        request(socket, "sandbox/createShell", &probe)
+            .inspect_err(|error| assert_eq!(error["data"]["kind"], "HostGone", "{error}"))
+            .is_ok()
+    });
+    request(socket, "sandbox/closeShell", &probe).unwrap();
+}
+
+pub fn list(socket: &mut Socket) -> Vec<Value> {
+    let mut listed = socket.call("sandbox/listShells", json!({}));
+    listed["shells"].as_array_mut().map(std::mem::take).unwrap_or_default()
+}
+
+pub fn info(socket: &mut Socket, name: &str) -> Value {
+    let found = list(socket).into_iter().find(|shell| shell["shell"] == name);
+    found.unwrap_or_else(|| panic!("shell {name} is lost"))
+}
+
+pub fn waiting(name: &str) -> Value {
+    json!({"shell": name, "limitMs": 20_000})
+}
+
+pub fn wait_for_end(socket: &mut Socket, name: &str) -> Value {
+    let ended = socket.call("sandbox/wait", waiting(name));
+    assert_eq!(ended["state"], "finished", "the command in {name} does not end: {ended}");
+    ended
+}
+
+/// A range of a shell's log.
+pub fn read(socket: &mut Socket, name: &str, start: u64, end: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let from = start + bytes.len() as u64;
+        let params =
+            json!({"shell": name, "from": from, "bytes": (end - from).min(1 << 20), "raw": true});
+        let part = socket.call("sandbox/readOutput", params);
+        let part = BASE64_STANDARD.decode(part["base64"].as_str().unwrap()).unwrap();
+        if part.is_empty() {
+            return bytes;
+        }
+        bytes.extend(part);
+    }
+}
+
+pub fn word(random: &mut StdRng) -> String {
+    format!("{:016x}", random.next_u64())
+}
