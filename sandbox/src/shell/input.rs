@@ -186,6 +186,9 @@ fn hint(shell: ProcessId) -> Option<InputHint> {
     let reads = process::group_members(stat.foreground, stat.terminal)
         .into_iter()
         .any(|pid| waits_for_terminal(pid, &stat, line_wise));
+    // A program that reads has made its settings, perhaps after our first look at them.
+    let modes = local_modes(&stat)?;
+    let line_wise = modes.contains(LocalModes::ICANON);
     Some(match (reads, line_wise, modes.contains(LocalModes::ECHO)) {
         (false, ..) => InputHint::None,
         (true, false, _) => InputHint::Keys,
