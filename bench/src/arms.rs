@@ -94,10 +94,30 @@ pub fn broker(name: &'static str, daemon: &Path, unix: bool) -> Result<Arm> {
         true => Address::Unix(socket_path(directory.path(), &ready)?),
         false => tcp_address(&ready)?,
     };
+    attach_host(name, address, server, ready, Some(directory))
+}
+
+fn attach_host(
+    name: &'static str,
+    address: Address,
+    server: Process,
+    ready: Value,
+    directory: Option<TempDir>,
+) -> Result<Arm> {
     let target = HostTarget { address: address.clone(), token: text(&ready, "hostToken")? };
     let line = serde_json::to_string(&target)?;
     let host = started_host(&mut ourselves(&["serve", "host"])?, &line)?;
     Arm::behind_daemon(name, address, server, ready, host, directory)
+}
+
+/// The daemon with a host of our own and with a sandbox, all of whose files are in this directory.
+pub fn sandboxed_broker(daemon: &Path, directory: &Path) -> Result<Arm> {
+    let workspace = directory.join("workspace");
+    std::fs::create_dir(&workspace)?;
+    let mut command = daemon_command(daemon, directory);
+    command.env("HOME", directory).arg("--sandbox").arg(workspace);
+    let (server, ready) = ready_daemon(&mut command)?;
+    attach_host(BROKER, tcp_address(&ready)?, server, ready, None)
 }
 
 /// The daemon with a host that reads the daemon's ready line.
@@ -109,7 +129,7 @@ pub fn broker_with_host(
     let directory = tempfile::tempdir()?;
     let (server, ready) = daemon_process(daemon, directory.path(), false)?;
     let host = started_host(&mut host()?, &ready.to_string())?;
-    Arm::behind_daemon(name, tcp_address(&ready)?, server, ready, host, directory)
+    Arm::behind_daemon(name, tcp_address(&ready)?, server, ready, host, Some(directory))
 }
 
 /// A host that was told where to go, and is there.
@@ -127,11 +147,11 @@ impl Arm {
         server: Process,
         ready: Value,
         host: Process,
-        directory: TempDir,
+        directory: Option<TempDir>,
     ) -> Result<Self> {
         let framing = Framing::JsonRpc("vscode/chat");
         let target = Target { address, path: "/", token: Some(text(&ready, "token")?), framing };
-        Ok(Self { name, target, server, ready, _host: Some(host), _directory: Some(directory) })
+        Ok(Self { name, target, server, ready, _host: Some(host), _directory: directory })
     }
 }
 
@@ -156,13 +176,22 @@ fn socket_path(directory: &Path, ready: &Value) -> Result<PathBuf> {
 
 /// A daemon of our own, and what it said when it was ready.
 pub fn daemon_process(daemon: &Path, directory: &Path, unix: bool) -> Result<(Process, Value)> {
-    let mut command = Command::new(daemon);
-    // As a run has it: only errors are logged.
-    command.args(["serve", "--log", "error"]).env("XDG_RUNTIME_DIR", directory);
+    let mut command = daemon_command(daemon, directory);
     if unix {
         command.arg("--unix");
     }
-    let mut server = Process::start(&mut command)?;
+    ready_daemon(&mut command)
+}
+
+fn daemon_command(daemon: &Path, directory: &Path) -> Command {
+    let mut command = Command::new(daemon);
+    // As a run has it: only errors are logged.
+    command.args(["serve", "--log", "error"]).env("XDG_RUNTIME_DIR", directory);
+    command
+}
+
+fn ready_daemon(command: &mut Command) -> Result<(Process, Value)> {
+    let mut server = Process::start(command)?;
     let ready = serde_json::from_str(&server.line()?)?;
     Ok((server, ready))
 }

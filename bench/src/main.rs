@@ -13,12 +13,14 @@ mod files;
 mod framing;
 mod load;
 mod peers;
+mod plot;
 mod process;
 mod report;
 mod rounds;
 mod series;
 mod servers;
 mod shells;
+mod soak;
 mod standing;
 
 use std::path::PathBuf;
@@ -44,6 +46,8 @@ enum Command {
     Sandbox(Options),
     /// Only instruction counts of the hot paths, under valgrind
     Counts(Options),
+    /// Mixed traffic for minutes, during which memory and descriptors must not grow
+    Soak(soak::Soak),
     /// One server, in a process of its own
     #[command(hide = true)]
     Serve(servers::Server),
@@ -69,6 +73,7 @@ struct Options {
 
 fn main() -> Result<()> {
     match Cli::parse().command {
+        Command::Soak(options) => soak::soak(&options),
         Command::Serve(server) => servers::serve(server),
         Command::Repeat(repeat) => {
             counts::repeat(&repeat);
@@ -106,7 +111,11 @@ fn measure(options: &Options, parts: &[fn(&mut Run) -> Result<()>]) -> Result<()
     run.report.write(&options.output)
 }
 
+/// A thousand clients on either side, and some room.
+const OPEN_FILES: u64 = 2200;
+
 fn bridge(run: &mut Run) -> Result<()> {
+    process::allow_files(OPEN_FILES)?;
     let Run { report, rounds, peers, runtime } = run;
     let daemon = process::built("bridge-daemon")?;
     runtime.block_on(rounds::measure(report, &daemon, peers, *rounds))?;

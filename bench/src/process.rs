@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -54,6 +55,10 @@ impl Process {
         Ok(Duration::from_nanos(total))
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to end, and waits until it has.
     pub fn terminate(&mut self) {
         let pid = Pid::from_raw(self.child.id().cast_signed());
@@ -72,6 +77,23 @@ pub fn resident_kib(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     Ok(line.context("no VmRSS")?.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// Descriptors that a process has open.
+pub fn open_files(pid: u32) -> Result<f64> {
+    Ok(std::fs::read_dir(format!("/proc/{pid}/fd"))?.count() as f64)
+}
+
+/// The processes that have this text among their arguments, and these.
+pub fn with_argument(text: &str) -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
+        arguments.contains(text).then_some((pid, arguments))
+    })
+    .collect()
 }
 
 impl Drop for Process {
@@ -94,6 +116,18 @@ pub fn built(package: &str) -> Result<PathBuf> {
     let ours = std::env::current_exe()?;
     let target = ours.parent().and_then(Path::parent).context("we live in a target directory")?;
     Ok(target.join("release").join(package))
+}
+
+/// Sees to it that we, and what we start, may have so many descriptors.
+pub fn allow_files(wanted: u64) -> Result<()> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if hard < wanted {
+        bail!(
+            "{wanted} open files are needed for so many clients, and at most {hard} are allowed: raise \
+             the limit (`ulimit -Hn {wanted}` as root, or `LimitNOFILE`), or run another part"
+        );
+    }
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted), hard)?)
 }
 
 /// The root of the repository.

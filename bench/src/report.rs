@@ -161,13 +161,8 @@ fn chart(group: &Group) -> String {
     let largest = group.figures.iter().map(|figure| figure.value.median).fold(1.0, f64::max);
     let height = ROW * group.figures.len() + 44;
     let total = LEFT + WIDTH + 100;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {total} {height}\" \
-         font-family=\"sans-serif\" font-size=\"13\">\n\
-         <rect width=\"{total}\" height=\"{height}\" fill=\"#fff\"/>\n\
-         <text x=\"12\" y=\"22\" font-weight=\"bold\">Requests per second, 200 bytes, 64 in flight, \
-         one client (logarithmic)</text>\n"
-    );
+    let title = "Requests per second, 200 bytes, 64 in flight, one client (logarithmic)";
+    let mut svg = svg_page(total as f64, height as f64, title);
     for (index, figure) in group.figures.iter().enumerate() {
         let top = 36 + index * ROW;
         let share = figure.value.median.max(1.0).log10() / largest.log10();
@@ -187,6 +182,16 @@ fn chart(group: &Group) -> String {
         );
     }
     svg + "</svg>\n"
+}
+
+/// The beginning of a picture with a title.
+pub fn svg_page(width: f64, height: f64, title: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+         font-family=\"sans-serif\" font-size=\"13\">\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
+         <text x=\"12\" y=\"22\" font-weight=\"bold\">{title}</text>\n"
+    )
 }
 
 /// Three digits are all that such a measurement is worth.

@@ -105,7 +105,8 @@ async fn web_socket() -> Result<()> {
     }
 }
 
-/// Answers messages as they come, and sends what has gathered at once.
+/// Answers messages as they come, and sends what has gathered at once. Whoever measures ends connections in
+/// any way: that is the end, and no failure.
 async fn answer<S: Stream>(
     mut socket: WebSocketStream<S>,
     reply: impl Fn(Message) -> Result<Option<Message>>,
@@ -113,15 +114,18 @@ async fn answer<S: Stream>(
     while let Some(message) = socket.next().await {
         let mut next = Some(message);
         while let Some(message) = next.take() {
-            let message = message?;
+            let Ok(message) = message else { return Ok(()) };
             if message.is_text()
                 && let Some(reply) = reply(message)?
+                && socket.feed(reply).await.is_err()
             {
-                socket.feed(reply).await?;
+                return Ok(());
             }
             next = socket.next().now_or_never().flatten();
         }
-        socket.flush().await?;
+        if socket.flush().await.is_err() {
+            break;
+        }
     }
     Ok(())
 }

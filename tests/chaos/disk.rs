@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use harness::wait_until;
-use nix::mount::{MsFlags, mount, umount};
+use nix::mount::{MntFlags, MsFlags, mount, umount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getgid, getuid};
 
@@ -75,7 +75,10 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        if self.is_small && !std::thread::panicking() {
+        if self.is_small && std::thread::panicking() {
+            // Whoever still uses it is being killed.
+            let _ = umount2(&self.at, MntFlags::MNT_DETACH);
+        } else if self.is_small {
             wait_until("everybody to let go of the disk", || umount(&self.at).is_ok());
         }
     }
