@@ -1,9 +1,8 @@
-"""Actions of agents through a real daemon, a real tmux and a real kernel."""
+"""Actions of agents through a real daemon and a real tmux."""
 
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any, Awaitable, Callable, List
@@ -14,7 +13,7 @@ import vscode_bridge
 from vscode_bridge import AsyncClient, BridgeCancelled, Client, RequestRefused, _protocol, agent
 from vscode_bridge.sandbox import Sandbox
 
-from bridge import LIMIT, ROOT, Daemon, Gate
+from bridge import LIMIT, Daemon, Gate
 
 pytestmark = pytest.mark.usefixtures("inside_sandbox")
 
@@ -302,27 +301,6 @@ def test_cancelling_the_task_interrupts_the_command(
         assert await asyncio.to_thread(last_exit_code) == "130"
 
     run(inside_sandbox, work)
-
-
-def test_cells(
-    start_daemon: Callable[..., Daemon], enter: Callable[[Daemon], Daemon], workspace: Path
-) -> None:
-    setup = subprocess.run(
-        [ROOT / "scripts" / "setup-kernel"], stdout=subprocess.PIPE, text=True, check=True
-    )
-    enter(start_daemon("--sandbox", str(workspace), "--kernel-python", setup.stdout.strip()))
-    pieces: List[str] = []
-    cell = agent.ipython("x = 6; print('x is', x)", on_output=pieces.append)
-    assert (cell.content, cell.code, cell.image_urls) == (
-        "x is 6",
-        "x = 6; print('x is', x)",
-        [],
-    )
-    assert "".join(pieces) == "x is 6\n"
-    assert agent.ipython("x * 7").content == "42"
-    assert "ZeroDivisionError" in agent.ipython("1/0").content
-    agent.close()
-    assert agent.ipython("'x' in globals()").content == "False"
 
 
 def test_the_functions_are_the_methods() -> None:

@@ -1,0 +1,27 @@
+"""Cells of agents through a real daemon and a real kernel."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Callable, List
+
+from vscode_bridge import agent
+
+from bridge import ROOT, Daemon
+
+
+def test_cells(
+    start_daemon: Callable[..., Daemon], enter: Callable[[Daemon], Daemon], workspace: Path
+) -> None:
+    setup = subprocess.run(
+        [ROOT / "scripts" / "setup-kernel"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    enter(start_daemon("--sandbox", str(workspace), "--kernel-python", setup.stdout.strip()))
+    pieces: List[str] = []
+    code = "x = 6; print('x is', x)"
+    cell = agent.ipython(code, on_output=pieces.append)
+    assert (cell.content, cell.code, cell.image_urls) == ("x is 6", code, [])
+    assert "".join(pieces) == "x is 6\n"
+    assert agent.ipython("x * 7").content == "42"
+    assert "ZeroDivisionError" in agent.ipython("1/0").content
