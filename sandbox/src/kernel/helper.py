@@ -1,8 +1,8 @@
 """Keeps one IPython kernel for the sandbox; speaks JSON lines on its standard input and output.
 
 Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null, "environment": [[BYTES,
-BYTES]...]}, {"do": "interrupt"} and {"do": "restart"}. A closed input means that the owner is gone, however that happened: then the
-kernel and everything that it has started ends, and this program too.
+BYTES]...]}, {"do": "interrupt"} and {"do": "restart"}. A closed input means that the owner is gone,
+however that happened: then the kernel and everything that it has started ends, and this program too.
 
 Events: "ready" after each start of a kernel, "output" and "done" for a cell, "lost" for an output
 that is too big to pass on, "died" when the kernel ended by itself (another is then started), and,
@@ -129,10 +129,19 @@ class Helper:
                 raise RuntimeError("the kernel has ended at its start")
             if asyncio.get_running_loop().time() > deadline:
                 raise RuntimeError(f"the kernel has not answered within {START_LIMIT} s")
-            self.calls.add(self.client.kernel_info())
+            self.calls.add(self.sent(self.client.kernel_info()))
             _, traces = await asyncio.wait(traces, timeout=CALL_AGAIN)
         self.watch_for_death()
         self.say("ready")
+
+    def sent(self, request):
+        """To be called with each request, so that no reply is overlooked.
+
+        The client sends behind the back of the asyncio socket. If a reply comes in that moment, the
+        socket is not told of it, nor of those that follow; asking it for its events makes it look.
+        """
+        self.client.shell_channel.socket.get(zmq.EVENTS)
+        return request
 
     def expect(self, key):
         self.replies[key] = asyncio.get_running_loop().create_future()
@@ -158,13 +167,13 @@ class Helper:
             await self.run_silently(f"__import__('os').environb.update({variables!r})")
             if self.cell != cell:
                 return
-        self.request = self.client.execute(code, allow_stdin=False)
+        self.request = self.sent(self.client.execute(code, allow_stdin=False))
         self.missing = {"reply", "idle"}
         self.status, self.count = "ok", None
 
     async def run_silently(self, code):
         request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
-        return await self.expect(request)
+        return await self.expect(self.sent(request))
 
     async def change_directory(self, cwd):
         reply = await self.run_silently(f"__import__('os').chdir({cwd!r})")
