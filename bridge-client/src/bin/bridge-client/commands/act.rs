@@ -51,11 +51,11 @@ pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
             done(context, action("write", &shell, json!({"path": path, "content": content}))).await
         }
         Act::Edit(EditFile { shell, edit }) => {
-            told(context, action("edit", &shell, edit_args(edit))).await
+            reported(context, action("edit", &shell, edit_args(edit))).await
         }
         Act::Undo(Place { shell, path }) => {
             let args = json!({"path": path, "command": "undo_edit"});
-            told(context, action("edit", &shell, args)).await
+            reported(context, action("edit", &shell, args)).await
         }
         Act::Mkdir(Place { shell, path }) => {
             done(context, action("mkdir", &shell, json!({"path": path}))).await
@@ -68,7 +68,7 @@ pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
             done(context, action("rm", &shell, args)).await
         }
         Act::Browse { shell, url } => {
-            told(context, action("browse", &shell, json!({"url": url}))).await
+            reported(context, action("browse", &shell, json!({"url": url}))).await
         }
         Act::Close { shell } => done(context, action("close", &shell, json!({}))).await,
     }
@@ -119,6 +119,14 @@ async fn done(mut context: Context, params: ExecuteParams) -> Result<(), Failure
 async fn told(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
     let result = context.call::<Execute>(&params).await?;
     show(&mut context, &result, |observation| Some(observation.content)).await
+}
+
+/// The same for words that are not the content of a file: their last line is ended.
+async fn reported(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
+    let result = context.call::<Execute>(&params).await?;
+    let lines =
+        |observation: Observation| observation.content.trim_end_matches('\n').to_owned() + "\n";
+    show(&mut context, &result, |observation| Some(lines(observation))).await
 }
 
 /// Prints an observation as it came where JSON was asked for, otherwise its words. An error is complained
