@@ -69,9 +69,10 @@ fn it_ends_when_nobody_has_been_here_for_long() {
 #[test]
 fn it_ends_with_its_parent_even_if_somebody_else_holds_the_pipe() {
     let directory = run_directory();
-    // The shell starts a daemon on a pipe that a third process holds open, says both pids, and is killed.
+    // The shell starts a daemon on a pipe that a third process holds open, with another behind it, and is
+    // killed. The two others say their pids.
     let script = r#"mkfifo "$XDG_RUNTIME_DIR/in"; sleep 1000 > "$XDG_RUNTIME_DIR/in" & echo $!
-        "$0" serve < "$XDG_RUNTIME_DIR/in" | { read ready; echo "$ready"; exec sleep 1000; }"#;
+        "$0" serve < "$XDG_RUNTIME_DIR/in" | { read ready; echo "$ready"; echo $BASHPID; exec sleep 1000; }"#;
     let mut command = std::process::Command::new("bash");
     command
         .args(["-c", script])
@@ -80,29 +81,19 @@ fn it_ends_with_its_parent_even_if_somebody_else_holds_the_pipe() {
     let mut shell = Program::start(&mut command);
     let holder: u32 = shell.line().parse().unwrap();
     let ready: Value = serde_json::from_str(&shell.line()).unwrap();
+    let reader: u32 = shell.line().parse().unwrap();
     let daemon = u32::try_from(ready["pid"].as_u64().unwrap()).unwrap();
     let parent = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap();
     let parent: u32 =
         parent[parent.rfind(')').unwrap() + 2..].split(' ').nth(1).unwrap().parse().unwrap();
     assert_eq!(parent, shell.pid());
     shell.signal(Signal::SIGKILL);
-    shell.wait();
     wait_until("the daemon to end", || !process_exists(daemon));
-    for pid in [Some(holder), child_named(directory.path(), "sleep")].into_iter().flatten() {
+    for pid in [holder, reader] {
         let _ =
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
     }
-}
-
-/// The process of this name that has our directory in its environment: left over from the pipeline.
-fn child_named(directory: &std::path::Path, name: &str) -> Option<u32> {
-    let marker = directory.to_str().unwrap().as_bytes().to_owned();
-    std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
-        let environment = std::fs::read(entry.path().join("environ")).ok()?;
-        let command = std::fs::read_to_string(entry.path().join("comm")).ok()?;
-        let ours = environment.windows(marker.len()).any(|window| window == marker);
-        (ours && command.trim() == name).then(|| entry.file_name().to_str()?.parse().ok())?
-    })
+    shell.wait();
 }
 
 #[test]

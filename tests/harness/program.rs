@@ -14,9 +14,6 @@ use nix::unistd::Pid;
 
 use crate::PATIENCE;
 
-/// How long to wait for the end of stderr, which somebody whom the program has started may keep open.
-const STDERR_PATIENCE: Duration = Duration::from_secs(30);
-
 /// A running program whose stdout is read by lines and whose stderr is kept.
 pub struct Program {
     child: Child,
@@ -150,7 +147,7 @@ impl Program {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
-        let _ = self.stderr_ended.recv_timeout(STDERR_PATIENCE);
+        let _ = self.stderr_ended.recv_timeout(PATIENCE);
         status.unwrap()
     }
 }
