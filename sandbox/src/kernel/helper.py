@@ -2,7 +2,7 @@
 
 Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null, "environment": [[BYTES,
 BYTES]...]}, {"do": "interrupt"} and {"do": "restart"}. A closed input means that the owner is gone,
-however that happened: then the kernel and everything that it has started ends, and this program too.
+however that happened: then this program ends, and the kernel with everything that it has started.
 
 Events: "ready" after each start of a kernel, "output" and "done" for a cell, "lost" for an output
 that is too big to pass on, "died" when the kernel ended by itself (another is then started), and,
