@@ -1,5 +1,7 @@
-"""The Python client under measurement. Each line on stdin is a number of calls; the answer is their median
-time in microseconds. Started by the benchmark, with the variables of a bridge."""
+"""The Python client under measurement, started by the benchmark with the variables of a bridge.
+
+Each line on stdin is a number of calls; the answer is their median time in microseconds.
+"""
 
 import statistics
 import sys
