@@ -27,7 +27,13 @@ pub async fn measure(
     rounds: usize,
 ) -> Result<()> {
     let rust = arms::broker(BROKER, daemon, false)?;
-    let mut python = python_client(&rust)?;
+    let mut python = match &peers.python {
+        Ok(program) => Some(python_client(program, &rust)?),
+        Err(reason) => {
+            report.note(format!("the Python client is not measured: {reason}"));
+            None
+        }
+    };
     let typescript = match &peers.node {
         Ok(_) => Some(arms::broker_with_host(TYPESCRIPT, daemon, typescript_host)?),
         Err(reason) => {
@@ -44,8 +50,10 @@ pub async fn measure(
                 series.add(WHAT, name, median_of(times) * 1e6);
             }
         }
-        python.write_line(&COUNT.to_string())?;
-        series.add(WHAT, PYTHON, python.line()?.parse()?);
+        if let Some(python) = &mut python {
+            python.write_line(&COUNT.to_string())?;
+            series.add(WHAT, PYTHON, python.line()?.parse()?);
+        }
     }
     let group = "Clients and hosts, one request of 200 B: p50 in µs, and × Rust at both ends";
     for name in [RUST, PYTHON, TYPESCRIPT] {
@@ -55,8 +63,8 @@ pub async fn measure(
     Ok(())
 }
 
-fn python_client(broker: &Arm) -> Result<Process> {
-    let mut command = Command::new("python3");
+fn python_client(program: &Path, broker: &Arm) -> Result<Process> {
+    let mut command = Command::new(program);
     command.arg(root().join("bench/peers/python_client.py"));
     command.env("PYTHONPATH", root().join("bridge-client/python"));
     for (name, key) in [("ADDR", "addr"), ("TOKEN", "token"), ("SESSION", "session")] {
