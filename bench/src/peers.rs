@@ -55,7 +55,7 @@ fn install_python(home: &Path) -> Result<PathBuf> {
         run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
         run(Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            .args(["python-socketio==5.*", "uvicorn[standard]", "websockets>=13"]))?;
+            .args(["python-socketio==5.*", "uvicorn[standard]", "websockets>=15"]))?;
         std::fs::write(marker, "")?;
     }
     Ok(python)
