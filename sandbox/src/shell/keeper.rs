@@ -1,10 +1,11 @@
 //! The keeper: ends what is left behind when no owner has come back within the lease.
 //!
-//! It is the one process of the tmux session that holds no shell, so it lives exactly as long as the
-//! server. It sleeps in the reading of a named pipe that the owner holds open for writing, and wakes
-//! when the last owner is gone, however that happened. Then it sleeps for the lease, and unless a new
-//! owner has come, it starts `sandbox sweep`. If it is killed, the owner has tmux start another. (A tmux hook on the loss of the control client cannot
-//! do this: tmux 3.3 crashes when a hook writes to the client that was just lost.)
+//! It is the one process of the tmux session that holds no shell, so it lives as long as the server; if
+//! it is killed, the owner has tmux start another. It sleeps in the reading of a named pipe that the
+//! owner holds open for writing, and wakes when the last owner is gone, however that happened. Then it
+//! sleeps for the lease, and unless a new owner has come, it starts `sandbox sweep`. (A tmux hook on the
+//! loss of the control client cannot do this: tmux 3.3 crashes when a hook writes to the client that was
+//! just lost.)
 
 use std::{
     env,
