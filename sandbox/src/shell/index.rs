@@ -87,7 +87,15 @@ impl IndexReader {
     /// All whole new lines. A line that we cannot read is skipped: one bad byte on the disk must
     /// not end a session.
     pub(crate) fn read_new(&mut self) -> io::Result<Vec<Event>> {
-        self.file.read_to_end(&mut self.partial)?;
+        let mut chunk = [0; 4096];
+        loop {
+            let length = self.file.read(&mut chunk)?;
+            self.partial.extend_from_slice(&chunk[..length]);
+            // What is written meanwhile is for another look, about which we will hear.
+            if length < chunk.len() {
+                break;
+            }
+        }
         let Some(end) = memchr::memrchr(b'\n', &self.partial) else { return Ok(Vec::new()) };
         let events = self.partial[..end].split(|&byte| byte == b'\n').filter_map(Event::parse);
         let events = events.collect();

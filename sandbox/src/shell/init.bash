@@ -25,15 +25,16 @@
 # time that it is called, so the two hold only what is needed always, and the rest has functions of its own.
 # Whether there is something in the pipe is asked before it is read, because with a time limit bash blocks
 # and unblocks signals at each byte. mapfile would take a file in half the time of read, but with it shells
-# were seen to hang, out of step with the pipe by two bytes; why is not known.
+# were seen to hang, out of step with the pipe by two bytes; why is not known. A counted read takes a whole
+# file without an IFS of its own, which would cost as much as the reading.
 
 # Takes the next start secret and prints the marker; then takes the text.
 __sb_begin() {
     builtin read -t 0 -u 62 && builtin read -r -N 55 -u 62 __sb_line && [[ $__sb_line == S* ]] ||
         __sb_skip || builtin return 0
-    __sb_seq=${__sb_line:1:21} __sb_token= __sb_code= __sb_said=
+    __sb_seq=${__sb_line:1:21} __sb_token= __sb_code= __sb_said= __sb_fresh=
     builtin printf '\e]7717;%s\a' "$__sb_line" >/dev/tty
-    IFS= builtin read -r -d '' __sb_text <"$__sb_dir/command"
+    builtin read -r -N 99999999 __sb_text <"$__sb_dir/command"
     ((${#__sb_text} > 4096)) || builtin history -s -- "$__sb_text"
     builtin return "${__sb_status:-0}"
 }
@@ -49,12 +50,12 @@ __sb_finish() {
             [[ $__sb_line == "E$__sb_seq"* ]] && __sb_token=$__sb_line; } || __sb_skip_to_end
     [[ ${__sb_token-} ]] || builtin return 0
     # What the shell would run is what it remembers; it forgets when PATH changes.
-    __sb_python=${BASH_CMDS[python]-${BASH_CMDS[python3]-}}
+    __sb_python=${BASH_CMDS[$__sb_python_name]-}
     [[ -x $__sb_python ]] || __sb_find_python
     [[ $__sb_field$__sb_python != *[[:cntrl:]\;%]* ]] || __sb_encode_both
     __sb_said=$__sb_token\;$__sb_code\;$!\;$__sb_who\;$__sb_field\;$__sb_python
     # A signal can interrupt the writing too. A second copy of the marker does no harm.
-    __sb_say || __sb_say || __sb_say || builtin return 0
+    builtin printf '\e]7717;%s\a' "$__sb_said" >/dev/tty || __sb_say || __sb_say || builtin return 0
     __sb_seq= __sb_token= __sb_code=
 }
 
@@ -87,8 +88,10 @@ __sb_skip_to_end() {
 }
 
 __sb_find_python() {
-    builtin hash python 2>/dev/null || builtin hash python3 2>/dev/null
-    __sb_python=${BASH_CMDS[python]-${BASH_CMDS[python3]-}}
+    for __sb_python_name in python python3; do
+        builtin hash "$__sb_python_name" 2>/dev/null && builtin break
+    done
+    __sb_python=${BASH_CMDS[$__sb_python_name]-}
 }
 
 __sb_encode_both() {
@@ -106,7 +109,6 @@ __sb_prompt() {
         # Called again after a Ctrl-C has hit us, it knows the status from the first time.
         __sb_code=${__sb_code:-$1}
         __sb_quietly __sb_finish
-    elif [[ ${__sb_fresh-} ]]; then
         __sb_fresh=
     else
         __sb_status=$1
@@ -139,10 +141,10 @@ __sb_encode() {
     __sb_field=$__sb_out
 }
 
-readonly __sb_hook='__sb_prompt $? >/dev/null 2>&1'
+readonly __sb_hook='case ${__sb_fresh-} in 1) __sb_fresh= ;; *) __sb_prompt $? >/dev/null 2>&1 ;; esac'
 # One line, because `set -v` prints each line when it is read.
 __sb='if case $- in *[vxTEeu]*) __sb_quietly __sb_begin ;; *) __sb_begin ;; esac; '
-__sb+='then { eval "${__sb_text-}"; } 62<&-; else { eval "${__sb_text-}"; } 62<&-; fi; '
+__sb+='then eval "$__sb_text" 62<&-; else eval "$__sb_text" 62<&-; fi; '
 __sb+='{ __sb_code=${__sb_code:-$?}; case $- in *[vxTEeu]*) __sb_quietly __sb_finish ;; *) __sb_finish ;; esac; } '
 __sb+='>/dev/null 2>&1'
 readonly __sb
@@ -151,7 +153,7 @@ readonly __sb_who=${__sb_who@P}
 readonly -f __sb_begin __sb_finish __sb_say __sb_quietly __sb_skip __sb_skip_to_end __sb_find_python
 readonly -f __sb_encode_both __sb_encode __sb_prompt __sb_recover
 
-__sb_dir=$SANDBOX_DIR
+__sb_dir=$SANDBOX_DIR __sb_python_name=python
 unset SANDBOX_DIR TMUX TMUX_PANE
 # Only for reading, because a confined shell may not write there; the owner holds the other end.
 exec 62<"$__sb_dir/pipe"
@@ -176,4 +178,8 @@ unset HISTFILE
 HISTCONTROL=ignorespace${HISTCONTROL:+:$HISTCONTROL}
 set +H
 bind -x '"\e[7717~": __sb_recover' 2>/dev/null
+# The key with which the owner clears the line before it types.
+bind '"\C-^": kill-whole-line' 2>/dev/null
+bind -m vi-insert '"\C-^": kill-whole-line' 2>/dev/null
+bind -m vi-command '"\C-^": "cc"' 2>/dev/null
 PROMPT_COMMAND[7717]=$__sb_hook

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::{
     config::Config,
-    ledger::{SessionDir, SessionId, Size, overwrite_private},
+    ledger::{SessionDir, SessionId, Size, overwrite_beginning, overwrite_private},
     marker::{Expected, Kind, Nonce, Seq},
     process::{self, MARK_VARIABLE, ProcessId},
     tmux::{Tmux, protect_format, quote, quote_for_shell},
@@ -234,7 +234,7 @@ impl SecretPipe {
     pub(crate) fn announce(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
         let (start, end) = (Nonce::fresh(), Nonce::fresh());
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
-        overwrite_private(&dir.expected(), expected.print().as_bytes())
+        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
         // Of a fixed length each, as `init.bash` reads them.
         let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
@@ -258,7 +258,7 @@ impl SecretPipe {
         let expected = Expected::parse(&text)
             .ok_or_else(|| Error::Invalid("the digests are not readable".into()))?;
         let expected = Expected { end: end.digest(), ..expected };
-        overwrite_private(&dir.expected(), expected.print().as_bytes())
+        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
         let secret = format!("E;{:020};{}", expected.seq, end.as_str());
         self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))

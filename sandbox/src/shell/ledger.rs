@@ -206,13 +206,18 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a file in place, readable by its owner only; for files that have one reader, who looks
 /// only after we are done.
 pub(crate) fn overwrite_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Cut to length afterwards: ext4 writes a file out at once that was emptied first.
+    overwrite_beginning(path, bytes)?.set_len(bytes.len() as u64)
+}
+
+/// The same for a content that tells where it ends, so that what lies behind it may stay.
+pub(crate) fn overwrite_beginning(path: &Path, bytes: &[u8]) -> io::Result<fs::File> {
     use io::Write as _;
     let mut options = fs::OpenOptions::new();
-    // Cut to length afterwards: ext4 writes a file out at once that was emptied first.
     options.write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(path)?;
     file.write_all(bytes)?;
-    file.set_len(bytes.len() as u64)
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -3,7 +3,13 @@
 //! A process is named by its number *and* its start time, because numbers are used again: nothing
 //! is ever signalled whose start time differs from what was written down.
 
-use std::{fs, io, os::fd::OwnedFd, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    io::{self, Read as _},
+    os::fd::OwnedFd,
+    path::PathBuf,
+    time::Duration,
+};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -38,7 +44,10 @@ pub(crate) struct Stat {
 
 impl Stat {
     pub(crate) fn of(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+        // The kernel hands it out whole, and it has about fifty numbers.
+        let mut text = [0; 2048];
+        let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
+        Self::parse(&text[..length])
     }
 
     fn parse(text: &[u8]) -> Option<Self> {

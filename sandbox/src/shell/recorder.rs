@@ -8,9 +8,12 @@
 //! stop tmux and the programs behind it, or fill tmux's memory.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::{self, Read, Write as _},
-    os::{fd::AsFd, unix::fs::OpenOptionsExt as _},
+    os::{
+        fd::AsFd,
+        unix::fs::{FileExt as _, OpenOptionsExt as _},
+    },
     path::{Path, PathBuf},
     process,
 };
@@ -51,6 +54,7 @@ pub fn record(directory: &Path, quota: u64, mut input: impl Read + AsFd) -> io::
             Err(error) => return Err(error),
         };
         scanner.feed(&chunk[..length], |piece| recording.take(piece));
+        recording.flush_text();
     }
     scanner.finish(|piece| recording.take(piece));
     recording.close()
@@ -60,7 +64,9 @@ pub fn record(directory: &Path, quota: u64, mut input: impl Read + AsFd) -> io::
 struct Recording {
     log: File,
     index: File,
-    expected: PathBuf,
+    expected: Digests,
+    /// What comes next in the log: a few pieces, as the scanner cuts them, are written together.
+    text: Vec<u8>,
     /// Length of the log.
     offset: u64,
     quota: u64,
@@ -84,7 +90,8 @@ impl Recording {
         let mut recording = Self {
             log,
             index,
-            expected: directory.expected(),
+            expected: Digests { path: directory.expected(), file: None },
+            text: Vec::new(),
             offset,
             quota,
             lost: 0,
@@ -96,6 +103,7 @@ impl Recording {
         recording.flush_events();
         if has_gap {
             recording.append(MISSING);
+            recording.flush_text();
         }
         Ok(recording)
     }
@@ -105,6 +113,7 @@ impl Recording {
             Piece::Text(bytes) => self.append(bytes),
             Piece::Candidate(payload) => match self.confirm(payload) {
                 Some(marker) => {
+                    self.flush_text();
                     self.note_lost();
                     let is_end = matches!(marker, Marker::End { .. });
                     self.note(What::Marker(marker));
@@ -126,8 +135,7 @@ impl Recording {
     /// The marker, if the shell itself has said it and says it for the first time.
     fn confirm(&mut self, payload: &[u8]) -> Option<Marker> {
         let (marker, nonce) = Marker::parse(payload)?;
-        let expected = Expected::parse(&fs::read_to_string(&self.expected).ok()?)?;
-        if !expected.confirms(&marker, nonce) {
+        if !self.expected.confirm(&marker, nonce) {
             return None;
         }
         let last = match marker {
@@ -138,9 +146,14 @@ impl Recording {
     }
 
     fn append(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+    }
+
+    fn flush_text(&mut self) {
         let room = self.quota.saturating_sub(self.offset);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
-        let (mut rest, beyond) = bytes.split_at(bytes.len().min(room));
+        let text = std::mem::take(&mut self.text);
+        let (mut rest, beyond) = text.split_at(text.len().min(room));
         while !rest.is_empty() {
             match self.log.write(rest) {
                 Ok(written) => {
@@ -154,6 +167,8 @@ impl Recording {
             }
         }
         self.lost += (rest.len() + beyond.len()) as u64;
+        self.text = text;
+        self.text.clear();
     }
 
     fn note_lost(&mut self) {
@@ -195,6 +210,7 @@ impl Recording {
     }
 
     fn close(mut self) -> io::Result<()> {
+        self.flush_text();
         self.note_lost();
         self.note(What::Closed);
         for _ in 0..DISK_RETRIES {
@@ -209,8 +225,37 @@ impl Recording {
     }
 }
 
+/// The file in which the owner writes down what the next markers must carry.
+struct Digests {
+    path: PathBuf,
+    /// Kept open, because it is read with each marker.
+    file: Option<File>,
+}
+
+impl Digests {
+    fn confirm(&mut self, marker: &Marker, nonce: &[u8]) -> bool {
+        self.read().is_some_and(|expected| expected.confirms(marker, nonce)) || {
+            // Somebody may have put another file in its place.
+            self.file = None;
+            self.read().is_some_and(|expected| expected.confirms(marker, nonce))
+        }
+    }
+
+    fn read(&mut self) -> Option<Expected> {
+        let file = match &self.file {
+            Some(file) => file,
+            None => self.file.insert(File::open(&self.path).ok()?),
+        };
+        let mut line = [0; 256];
+        let length = file.read_at(&mut line, 0).ok()?;
+        Expected::parse(str::from_utf8(&line[..length]).ok()?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::shell::{
         index::IndexReader,

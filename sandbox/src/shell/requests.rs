@@ -13,10 +13,12 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// What is typed to run the command that lies ready: clears the line, then the call. In `init.bash`.
-/// The space before the clearing is for an empty line, on which bash would ring the bell.
-const RUN_KEYS: &[u8] = b"\x05 \x15 eval \"$__sb\"\r";
-/// The same with another key at its end, for the case that Enter was bound to something else.
+/// What is typed to run the command that lies ready: clears the line by a key that `init.bash` binds, then
+/// the call.
+const RUN_KEYS: &str = "\x1e eval \"$__sb\"\r";
+/// The same with keys that bash has from birth, and another one at its end, for the case that a command
+/// has bound ours to something else. The space before the clearing is for an empty line, on which bash
+/// would ring the bell.
 pub(super) const RUN_KEYS_AGAIN: &[u8] = b"\x05 \x15 eval \"$__sb\"\n";
 /// The text that stands for one that turns line editing off. When bash meets that in a text that it
 /// evaluates, it takes the terminal for the rest of the text. In a file that it reads, bash ignores it.
@@ -34,7 +36,7 @@ impl Task {
                     let _ = answer.send(Err(Error::Busy { session, seq: running.seq }));
                 }
                 Current::Idle => {
-                    let _ = answer.send(self.start_command(&text).await);
+                    let _ = answer.send(self.start_command(text).await);
                 }
             },
             Control::Type { bytes, answer } => {
@@ -76,20 +78,18 @@ impl Task {
         }
     }
 
-    async fn start_command(&mut self, text: &[u8]) -> Result<JobWatch> {
+    async fn start_command(&mut self, mut text: Vec<u8>) -> Result<JobWatch> {
         let occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
         if occupied {
             return Err(Error::OccupiedByHand(self.entry.id.clone()));
         }
         let seq = self.next_seq;
         let dir = &self.launcher.dir;
-        let text = if turns_line_editing_off(text) {
-            overwrite_private(&dir.script(), text).map_err(Error::io("writing the command"))?;
-            READ_SCRIPT
-        } else {
-            text
-        };
-        overwrite_private(&dir.command(), text).map_err(Error::io("writing the command"))?;
+        if turns_line_editing_off(&text) {
+            overwrite_private(&dir.script(), &text).map_err(Error::io("writing the command"))?;
+            text = READ_SCRIPT.to_vec();
+        }
+        overwrite_private(&dir.command(), &text).map_err(Error::io("writing the command"))?;
         self.pipe.announce(dir, seq, Kind::Command)?;
         self.next_seq += 1;
         let (status, receiver) = watch::channel(JobStatus::default());
@@ -105,7 +105,8 @@ impl Task {
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
         // A pane that cannot be typed into has lost its shell, and we will hear of that.
-        self.launcher.tmux.tell(&self.typing(RUN_KEYS)).await?;
+        let typing = format!("send-keys -t {} -l '{RUN_KEYS}'", self.entry.pane);
+        self.launcher.tmux.tell(&typing).await?;
         Ok(job)
     }
 
