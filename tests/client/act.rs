@@ -138,6 +138,7 @@ fn files_are_handled_as_typed() {
 fn cells_print_and_are_interrupted() {
     let sandbox = SandboxDaemon::start_with(&["--kernel-python", kernel_python()]);
     check(&sandbox, &["ipython", "print('six'); x = 6; x * 7"], 0, &["six", "42"]);
+    assert_eq!(say(&sandbox.daemon, &["act", "ipython", "1/0"]).code, Some(1));
     let mut program = start(&sandbox.daemon, &["act", "ipython", "-"]);
     program.write("print('ready', flush=True)\nimport time\ntime.sleep(1000)\n");
     program.close_stdin();

@@ -9,9 +9,9 @@ use std::{
 
 use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
-use super::{ActionError, CellObservation, OutputPiece, OutputSink, Watch, screen};
+use super::{ActionError, CellObservation, CellOutcome, OutputPiece, OutputSink, Watch, screen};
 use crate::isolation::Confinement;
-use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec, find_python};
+use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec};
 
 /// How long a cell may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
@@ -120,8 +120,12 @@ impl Ipython {
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
             pictures: pictures.map(|(_, content)| content.replace('\n', "")).collect(),
-            timed_out: matches!(result.ended, CellEnd::TimedOut | CellEnd::Stuck).then_some(limit),
-            kernel_died: result.ended == CellEnd::KernelDied,
+            outcome: match result.ended {
+                CellEnd::Finished => CellOutcome::Finished,
+                CellEnd::Raised => CellOutcome::Raised,
+                CellEnd::TimedOut | CellEnd::Stuck => CellOutcome::TimedOut(limit),
+                CellEnd::KernelDied | CellEnd::Restarted => CellOutcome::KernelDied,
+            },
             cwd,
             python: kernel.python().to_owned(),
         })
@@ -156,9 +160,8 @@ impl Ipython {
         let KernelSettings::Python { program, confinement } = &self.settings else {
             return Err(ActionError::Unavailable("this server runs no cells".into()));
         };
-        let python = find_python(program.as_deref(), confinement.as_ref()).await?;
         let spec = KernelSpec {
-            python: Some(python),
+            python: program.clone(),
             confinement: confinement.clone(),
             ..KernelSpec::in_directory(cwd)
         };
@@ -178,7 +181,10 @@ impl From<Error> for ActionError {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::Missing { .. } | Error::Confinement(_) => Self::Unavailable(text),
+            Error::Missing { .. }
+            | Error::Unusable { .. }
+            | Error::DidNotStart { .. }
+            | Error::Confinement(_) => Self::Unavailable(text),
             Error::Busy { .. } => Self::Refused(text),
             Error::Directory { .. } => Self::Invalid(text),
             Error::Ended { .. } => Self::Gone(text),

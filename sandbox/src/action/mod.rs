@@ -30,7 +30,8 @@ pub use error::{ActionError, ErrorKind};
 pub use executor::{BrowserSettings, Executor, Settings, ShellSource, Watch};
 pub use ipython::KernelSettings;
 pub use observation::{
-    CellObservation, Completion, EditObservation, Edition, NothingRunning, Observation, Outcome,
-    OutputPiece, OutputSink, Page, ReadContent, RunObservation, Screenshot, ShellReport,
+    CellObservation, CellOutcome, Completion, EditObservation, Edition, NothingRunning,
+    Observation, Outcome, OutputPiece, OutputSink, Page, ReadContent, RunObservation, Screenshot,
+    ShellReport,
 };
 pub use request::{Action, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write};

@@ -98,8 +98,13 @@ impl Kernel {
         let (controls, receiver) = mpsc::channel(QUEUE);
         tokio::spawn(Task::new(Helper::start(&python, &spec)?).run(receiver));
         let kernel = Self { controls, python };
-        kernel.ask(|answer| Control::Ready { answer }).await?;
-        Ok(kernel)
+        match kernel.ask(|answer| Control::Ready { answer }).await {
+            Ok(()) => Ok(kernel),
+            Err(Error::Ended { reason }) => {
+                Err(Error::DidNotStart { python: kernel.python, reason })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The Python that it runs.
