@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use sandbox::{
     isolation::{self, Features, Level, Policy},
+    openhands,
     shell::{
         Access, Colours, Config, Helper, Job, Key, Progress, Session, SessionId, SessionSpec,
         Shells, Wait, render,
@@ -49,6 +50,9 @@ enum Command {
     },
     /// Serves actions over HTTP in place of OpenHands' action execution server.
     Serve(ServeArguments),
+    /// Edit files as lines of JSON say; started by kernels
+    #[command(hide = true)]
+    Edit,
     #[command(flatten)]
     Helper(Helper),
 }
@@ -131,6 +135,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Doctor => doctor(),
+        Command::Edit => {
+            openhands::edit_lines(io::stdin().lock(), io::stdout().lock())?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Serve(arguments) => serve(arguments),
         Command::Shell { root, lease, require, verb } => {
             let lease = Duration::from_secs(lease);

@@ -102,7 +102,7 @@ pub(crate) struct ServeArguments {
 enum Plugin {
     /// A kernel for `run_ipython`.
     Jupyter,
-    /// Accepted for compatibility.
+    /// `file_editor` in the cells of that kernel.
     AgentSkills,
     /// An editor in the browser.
     Vscode,
@@ -167,6 +167,7 @@ fn settings(
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
     };
+    let has = |plugin| arguments.plugins.contains(&plugin);
     Ok(Settings {
         bash: shells.bash.clone(),
         // A free shell that a killed server has left is none for a server that confines.
@@ -183,13 +184,11 @@ fn settings(
             true => BrowserSettings::Chromium(arguments.browser_program.clone()),
             false => BrowserSettings::Fetch,
         },
-        kernel: match arguments.plugins.contains(&Plugin::Jupyter) {
-            true => KernelSettings::Python {
-                program: arguments.kernel_python.clone(),
-                confinement: shells.confinement(),
-            },
-            false => KernelSettings::None,
-        },
+        kernel: has(Plugin::Jupyter).then(|| KernelSettings {
+            python: arguments.kernel_python.clone(),
+            confinement: shells.confinement(),
+            editor: has(Plugin::AgentSkills).then(|| shells.program.clone()),
+        }),
     })
 }
 

@@ -191,7 +191,7 @@ impl ActionService {
             environment: Vec::new(),
             quiet: QUIET,
             workspace: workspace.clone(),
-            kernel: kernel.clone(),
+            kernel: Some(kernel.clone()),
             browser: BrowserSettings::None,
         };
         let shells = Arc::new(AgentShells(Arc::clone(&self.shells)));

@@ -82,7 +82,11 @@ impl SandboxHost {
             workspace,
             editor: files.editor(),
             turns: files.turns(),
-            kernel: KernelSettings::Python { program: options.kernel_python.clone(), confinement },
+            kernel: KernelSettings {
+                python: options.kernel_python.clone(),
+                confinement,
+                editor: None,
+            },
             traces: options.action_traces,
         };
         Ok(Self {

@@ -12,8 +12,8 @@ use tokio::sync::Mutex;
 #[cfg(feature = "browse")]
 use super::browse;
 use super::{
-    Action, ActionError, CallOff, Edit, Observation, OutputSink, Page, Read, ReadAs, Request, Run,
-    RunIn, RunObservation,
+    Action, ActionError, CallOff, Observation, OutputSink, Page, Request, Run, RunIn,
+    RunObservation,
     conversation::{Conversation, Patience},
     ipython::{Exports, Ipython, KernelSettings},
     text_files,
@@ -42,8 +42,8 @@ pub struct Settings {
     pub quiet: Duration,
     /// The files that may be touched. What commands touch is not decided here.
     pub workspace: Workspace,
-    /// Whether and how cells are run.
-    pub kernel: KernelSettings,
+    /// How cells are run, if they are.
+    pub kernel: Option<KernelSettings>,
     /// Whether and how web pages are shown.
     pub browser: BrowserSettings,
 }
@@ -121,7 +121,7 @@ impl<S: ShellSource> Executor<S> {
 
     /// The same for the kernel, if there shall be one.
     pub async fn start_kernel(&self) {
-        if let KernelSettings::Python { .. } = self.settings.kernel {
+        if self.settings.kernel.is_some() {
             self.ipython.warm_up(&self.current_directory()).await;
         }
     }
@@ -194,14 +194,9 @@ impl<S: ShellSource> Executor<S> {
     ) -> Result<Observation, ActionError> {
         match action {
             Action::Run(_) | Action::RunIpython { .. } => unreachable!("they were carried out"),
-            Action::Read(Read { path, form }) => {
-                let place = self.place(&path)?;
-                let shown = match form {
-                    ReadAs::Slice { .. } => place.absolute(),
-                    ReadAs::View { .. } => path,
-                };
-                let content = blocking(move || text_files::read(&place, form)).await?;
-                Ok(Observation::Read { path: shown, content })
+            Action::Read(read) => {
+                let place = self.place(&read.path)?;
+                blocking(move || text_files::read(&place, &read)).await
             }
             Action::Write(write) => {
                 let place = self.place(&write.path)?;
@@ -209,7 +204,10 @@ impl<S: ShellSource> Executor<S> {
                 blocking(move || text_files::write(&place, &write)).await?;
                 Ok(Observation::Written { path })
             }
-            Action::Edit(edit) => self.edit(edit).await,
+            Action::Edit(edit) => {
+                let (place, editor) = (self.place(&edit.path)?, Arc::clone(&self.editor));
+                blocking(move || text_files::edit(&place, &editor, &edit)).await
+            }
             Action::Browse { url } => Ok(Observation::Browsed(self.browse(&url, timeout).await?)),
             Action::CreateDirectory { path } => {
                 self.change(&path, |place| files::create_directory(place, Parents::Create)).await
@@ -282,13 +280,6 @@ impl<S: ShellSource> Executor<S> {
     fn spec(&self, id: SessionId, cwd: &Path) -> SessionSpec {
         let environment = self.settings.environment.clone();
         SessionSpec { id, cwd: cwd.to_owned(), environment, size: SIZE }
-    }
-
-    async fn edit(&self, edit: Edit) -> Result<Observation, ActionError> {
-        let place = self.place(&edit.path)?;
-        let editor = Arc::clone(&self.editor);
-        let edited = blocking(move || text_files::edit(&place, &editor, &edit)).await?;
-        Ok(Observation::Edited(edited))
     }
 
     async fn change(

@@ -34,4 +34,7 @@ pub use observation::{
     Observation, Outcome, OutputPiece, OutputSink, Page, ReadContent, RunObservation, Screenshot,
     ShellReport,
 };
+#[cfg(feature = "serve")]
+pub(crate) use text_files::{edit, read};
+
 pub use request::{Action, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write};

@@ -66,6 +66,8 @@ pub struct KernelSpec {
     /// What it may do, if that is less than we may. It is then spoken to over TCP, since it may not use
     /// Unix sockets.
     pub confinement: Option<Confinement>,
+    /// The `sandbox` program, if cells shall find what agents of OpenHands know: `file_editor`.
+    pub editor: Option<PathBuf>,
 }
 
 impl KernelSpec {
