@@ -12,7 +12,8 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use rustix::fs as system_files;
 use sandbox::{
-    action::{BrowserSettings, KernelSettings, Settings},
+    action::{KernelSettings, Settings},
+    browser::{Browser, CHROMIUM, ShownBy},
     files::Workspace,
     isolation::{Level, Policy},
     openhands::{self, Access, EditorSettings, Plugins},
@@ -59,7 +60,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, overrides_with = "enable_browser")]
     no_enable_browser: bool,
     /// The Chromium that shows them; without it they are fetched as they are.
-    #[arg(long, value_name = "PROGRAM", default_value = "/usr/bin/chromium")]
+    #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM)]
     browser_program: PathBuf,
     /// Accepted for compatibility.
     #[arg(long)]
@@ -179,11 +180,8 @@ fn settings(
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),
         workspace,
-        browser: match arguments.browser_program.exists() {
-            _ if arguments.no_enable_browser => BrowserSettings::None,
-            true => BrowserSettings::Chromium(arguments.browser_program.clone()),
-            false => BrowserSettings::Fetch,
-        },
+        browser: (!arguments.no_enable_browser)
+            .then(|| Browser { chromium: arguments.browser_program.clone(), by: ShownBy::Us }),
         kernel: has(Plugin::Jupyter).then(|| KernelSettings {
             python: arguments.kernel_python.clone(),
             confinement: shells.confinement(),

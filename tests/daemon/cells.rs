@@ -1,6 +1,6 @@
-use std::process::Command;
-
-use harness::{SandboxDaemon, kernel_python, process_exists, run_directory, wait_until};
+use harness::{
+    SandboxDaemon, kernel_python, process_exists, run_directory, wait_until, write_program,
+};
 use serde_json::{Value, json};
 
 fn start() -> SandboxDaemon {
@@ -77,12 +77,8 @@ fn cells_are_streamed_and_cancelled_while_commands_run() {
 fn a_python_without_a_kernel_is_told_of_and_not_replaced() {
     let directory = run_directory();
     let broken = directory.path().join("broken");
-    let script =
-        "#!/bin/sh\ncase $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1\n";
-    // By another process: a file that this one has open cannot be executed.
-    let write = "printf %s \"$1\" >\"$0\" && chmod +x \"$0\"";
-    let written = Command::new("sh").args(["-c", write]).arg(&broken).arg(script).status().unwrap();
-    assert!(written.success());
+    let script = "case $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1";
+    write_program(&broken, script);
     for (python, words) in [(broken, "out of order"), ("/no/python".into(), "cannot be started")] {
         let sandbox = SandboxDaemon::start_with(&["--kernel-python", python.to_str().unwrap()]);
         let failed = sandbox.client().call("action/execute", cell("1"));

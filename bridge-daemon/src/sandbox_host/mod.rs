@@ -33,6 +33,7 @@ use serde_json::value::RawValue;
 use tracing::info;
 
 use ::sandbox::action::KernelSettings;
+use ::sandbox::browser::{Browser, ShownBy};
 use ::sandbox::files::Workspace;
 use ::sandbox::isolation::Policy;
 use ::sandbox::shell::Config;
@@ -87,6 +88,7 @@ impl SandboxHost {
                 confinement,
                 editor: None,
             },
+            browser: Browser { chromium: options.browser_program.clone(), by: ShownBy::Program },
             traces: options.action_traces,
         };
         Ok(Self {

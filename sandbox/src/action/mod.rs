@@ -11,8 +11,6 @@
 //! next action can wait again, type into it or press a key, and gets what was printed since. Only
 //! a [`CallOff`] interrupts it.
 
-#[cfg(feature = "browse")]
-mod browse;
 mod call_off;
 mod commands;
 mod conversation;
@@ -27,7 +25,7 @@ mod text_files;
 
 pub use call_off::CallOff;
 pub use error::{ActionError, ErrorKind};
-pub use executor::{BrowserSettings, Executor, Settings, ShellSource, Watch};
+pub use executor::{Executor, Settings, ShellSource, Watch};
 pub use ipython::KernelSettings;
 pub use observation::{
     CellObservation, CellOutcome, Completion, EditObservation, Edition, NothingRunning,

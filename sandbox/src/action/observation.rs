@@ -200,8 +200,8 @@ pub struct Page {
 pub struct Screenshot {
     /// The picture itself.
     pub png: Vec<u8>,
-    /// Where it is kept.
-    pub path: PathBuf,
+    /// Where it is kept, if it is.
+    pub path: Option<PathBuf>,
 }
 
 /// What came of editing.

@@ -280,7 +280,7 @@ impl Answer {
         let (screenshot, screenshot_path) = match page.screenshot {
             Some(Screenshot { png, path }) => {
                 let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(png));
-                (url, Some(path.display().to_string()))
+                (url, path.map(|path| path.display().to_string()))
             }
             None => (String::new(), None),
         };

@@ -119,8 +119,8 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
 /// A web page.
 pub(super) fn page(page: &Page) -> String {
     let mut text = format!("[Current URL: {}]\n", page.url);
-    if let Some(picture) = &page.screenshot {
-        let _ = writeln!(text, "[Screenshot: {}]", picture.path.display());
+    if let Some(path) = page.screenshot.as_ref().and_then(|picture| picture.path.as_ref()) {
+        let _ = writeln!(text, "[Screenshot: {}]", path.display());
     }
     match &page.error {
         Some(error) => {
