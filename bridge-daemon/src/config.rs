@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bridge_protocol::SessionId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use sandbox::browser::CHROMIUM;
 use sandbox::shell::Helper;
 
 use sandbox::isolation::Level;
@@ -168,6 +169,11 @@ pub struct SandboxArgs {
     /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
     #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
     pub kernel_python: Option<PathBuf>,
+
+    /// The Chromium that shows web pages to agents; without it they are fetched as they are. Either way the
+    /// program `sandbox` must be installed, beside this one or on the PATH
+    #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM, requires = "sandbox")]
+    pub browser_program: PathBuf,
 
     /// Let error observations of actions tell where they come from
     #[arg(long, requires = "sandbox")]

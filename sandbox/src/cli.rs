@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 use sandbox::{
+    browser::{self, Browser, CHROMIUM, Shown, ShownBy, Source},
     isolation::{self, Features, Level, Policy},
+    openhands,
     shell::{
         Access, Colours, Config, Helper, Job, Key, Progress, Session, SessionId, SessionSpec,
         Shells, Wait, render,
@@ -49,6 +51,23 @@ enum Command {
     },
     /// Serves actions over HTTP in place of OpenHands' action execution server.
     Serve(ServeArguments),
+    /// Prints the text and the links of a web page.
+    Browse {
+        /// How many seconds it may take.
+        #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+        limit: f64,
+        /// The Chromium that shows it; without it the page is fetched as it is.
+        #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM)]
+        browser_program: PathBuf,
+        /// Its address.
+        url: String,
+    },
+    /// Show the page that a line of JSON asks for; started by the daemon
+    #[command(hide = true)]
+    ShowPage,
+    /// Edit files as lines of JSON say; started by kernels
+    #[command(hide = true)]
+    Edit,
     #[command(flatten)]
     Helper(Helper),
 }
@@ -131,6 +150,17 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Doctor => doctor(),
+        Command::Browse { limit, browser_program: chromium, url } => {
+            block_on(browse(Browser { chromium, by: ShownBy::Us }, url, limit))
+        }
+        Command::ShowPage => match browser::answer_owner()? {
+            true => Ok(ExitCode::SUCCESS),
+            false => Ok(ExitCode::FAILURE),
+        },
+        Command::Edit => {
+            openhands::edit_lines(io::stdin().lock(), io::stdout().lock())?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Serve(arguments) => serve(arguments),
         Command::Shell { root, lease, require, verb } => {
             let lease = Duration::from_secs(lease);
@@ -157,6 +187,17 @@ pub(crate) fn default_root() -> PathBuf {
         || env::temp_dir().join(format!("sandbox-{}", rustix::process::getuid().as_raw())),
         |runtime| runtime.join("sandbox"),
     )
+}
+
+async fn browse(browser: Browser, url: String, limit: f64) -> anyhow::Result<ExitCode> {
+    ensure!(url.starts_with("http://") || url.starts_with("https://"), "{url} is no web page");
+    let limit = Duration::try_from_secs_f64(limit).context("--limit")?;
+    let Shown { text, error, .. } = browser.show(Source::Web(url), limit).await?;
+    if let Some(error) = error {
+        bail!("the page cannot be shown: {error}");
+    }
+    writeln!(io::stdout(), "{text}")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn shell(config: Config, verb: Verb) -> anyhow::Result<ExitCode> {

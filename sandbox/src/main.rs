@@ -3,6 +3,7 @@
 
 mod cli;
 mod serve;
+mod user;
 
 use std::process::ExitCode;
 

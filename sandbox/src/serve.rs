@@ -10,8 +10,10 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
+use rustix::fs as system_files;
 use sandbox::{
-    action::{BrowserSettings, KernelSettings, Settings},
+    action::{KernelSettings, Settings},
+    browser::{Browser, CHROMIUM, ShownBy},
     files::Workspace,
     isolation::{Level, Policy},
     openhands::{self, Access, EditorSettings, Plugins},
@@ -23,7 +25,10 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::cli::{block_on, default_root};
+use crate::{
+    cli::{block_on, default_root},
+    user::Wish,
+};
 
 /// The variable with the key that clients must show. Not a flag: arguments can be seen by everybody.
 const KEY_VARIABLE: &str = "SESSION_API_KEY";
@@ -40,9 +45,14 @@ pub(crate) struct ServeArguments {
     /// Features to serve.
     #[arg(long, num_args = 0.., value_enum)]
     plugins: Vec<Plugin>,
-    /// A part of the main shell's name; the server runs as whoever starts it. [default: the current user]
-    #[arg(long, env = "RUNTIME_USERNAME")]
+    /// The user whose shells, cells and files these are. If root starts the server, it becomes that user,
+    /// who is made if there is none, unless SU_TO_USER is false. RUNTIME_USERNAME overrides this.
+    /// [default: the current user]
+    #[arg(long)]
     username: Option<String>,
+    /// The number of a user that is made; RUNTIME_UID overrides this. [default: the next one]
+    #[arg(long)]
+    user_id: Option<u32>,
     /// Show web pages. This is the default.
     #[arg(long)]
     enable_browser: bool,
@@ -50,14 +60,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, overrides_with = "enable_browser")]
     no_enable_browser: bool,
     /// The Chromium that shows them; without it they are fetched as they are.
-    #[arg(long, value_name = "PROGRAM", default_value = "/usr/bin/chromium")]
+    #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM)]
     browser_program: PathBuf,
     /// Accepted for compatibility.
     #[arg(long)]
     browsergym_eval_env: Option<String>,
-    /// Accepted for compatibility.
-    #[arg(long, env = "RUNTIME_UID")]
-    user_id: Option<u32>,
     /// Seconds of silence after which a command is no longer waited for.
     #[arg(long, env = "NO_CHANGE_TIMEOUT_SECONDS", default_value_t = 10)]
     no_change_timeout: u64,
@@ -96,7 +103,7 @@ pub(crate) struct ServeArguments {
 enum Plugin {
     /// A kernel for `run_ipython`.
     Jupyter,
-    /// Accepted for compatibility.
+    /// `file_editor` in the cells of that kernel.
     AgentSkills,
     /// An editor in the browser.
     Vscode,
@@ -110,15 +117,20 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
          127.0.0.1",
         arguments.host
     );
+    let wish = Wish::new(arguments.username.clone(), arguments.user_id)?;
+    wish.fulfil(&arguments.working_dir)?;
     fs::create_dir_all(&arguments.working_dir)
         .with_context(|| format!("making {}", arguments.working_dir.display()))?;
     let cwd = arguments.working_dir.canonicalize().context("finding the working directory")?;
+    system_files::access(&cwd, system_files::Access::EXEC_OK).with_context(|| {
+        format!("entering {}: name a --working-dir of this user's", cwd.display())
+    })?;
     block_on(async {
         let address = SocketAddr::new(arguments.host, arguments.port);
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
         let address = listener.local_addr()?;
-        let name = shell_name(&arguments);
+        let name = shell_name(wish.name);
         let state = match &arguments.state {
             Some(state) => state.clone(),
             None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
@@ -140,11 +152,8 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// What of a user's name can be in the name of a shell.
-fn shell_name(arguments: &ServeArguments) -> String {
-    let username = match &arguments.username {
-        Some(name) => name.clone(),
-        None => env::var("USER").unwrap_or_else(|_| "user".into()),
-    };
+fn shell_name(username: Option<String>) -> String {
+    let username = username.or_else(|| env::var("USER").ok()).unwrap_or_else(|| "user".into());
     username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-")
 }
 
@@ -159,6 +168,7 @@ fn settings(
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
     };
+    let has = |plugin| arguments.plugins.contains(&plugin);
     Ok(Settings {
         bash: shells.bash.clone(),
         // A free shell that a killed server has left is none for a server that confines.
@@ -170,18 +180,13 @@ fn settings(
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),
         workspace,
-        browser: match arguments.browser_program.exists() {
-            _ if arguments.no_enable_browser => BrowserSettings::None,
-            true => BrowserSettings::Chromium(arguments.browser_program.clone()),
-            false => BrowserSettings::Fetch,
-        },
-        kernel: match arguments.plugins.contains(&Plugin::Jupyter) {
-            true => KernelSettings::Python {
-                program: arguments.kernel_python.clone(),
-                confinement: shells.confinement(),
-            },
-            false => KernelSettings::None,
-        },
+        browser: (!arguments.no_enable_browser)
+            .then(|| Browser { chromium: arguments.browser_program.clone(), by: ShownBy::Us }),
+        kernel: has(Plugin::Jupyter).then(|| KernelSettings {
+            python: arguments.kernel_python.clone(),
+            confinement: shells.confinement(),
+            editor: has(Plugin::AgentSkills).then(|| shells.program.clone()),
+        }),
     })
 }
 

@@ -295,13 +295,20 @@ fn a_restart_or_a_death_gives_a_new_kernel() {
 fn a_python_without_a_kernel_is_named_with_the_remedy() {
     test(async {
         let home = home();
-        let bare = home.path().join("bare");
-        write_program(&bare, "exit 1");
-        for python in [bare.clone(), home.path().join("missing")] {
+        let (bare, sick) = (home.path().join("bare"), home.path().join("sick"));
+        write_program(&bare, "exit 77");
+        write_program(&sick, "exit 1");
+        let install = format!("{} -m pip install ipykernel", bare.display());
+        for (python, remedy) in [
+            (bare, &*install),
+            (sick, "repair it"),
+            (home.path().join("missing"), "correct the path"),
+        ] {
             let spec = KernelSpec { python: Some(python.clone()), ..in_home(&home) };
             let error = Kernel::start(spec).await.unwrap_err().to_string();
-            let remedy = format!("{} -m pip install ipykernel", python.display());
-            assert!(error.contains(&remedy), "{error}");
+            let name = python.display().to_string();
+            assert!(error.contains(remedy) && error.contains(&name), "{error}");
+            assert!(error.contains("--kernel-python"), "{error}");
         }
         assert_eq!(find_python(Some(python()), None).await.unwrap(), python());
         // A Python whose kernel does not start: its own words are in the error.
@@ -309,8 +316,10 @@ fn a_python_without_a_kernel_is_named_with_the_remedy() {
         let script = "case $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1";
         write_program(&broken, script);
         let spec = KernelSpec { python: Some(broken), ..in_home(&home) };
-        let error = within("the failure", Kernel::start(spec)).await.unwrap_err().to_string();
-        assert!(error.contains("out of order"), "{error}");
+        let error = within("the failure", Kernel::start(spec)).await.unwrap_err();
+        assert!(matches!(error, Error::DidNotStart { .. }), "{error:?}");
+        let error = error.to_string();
+        assert!(error.contains("out of order") && error.contains("--kernel-python"), "{error}");
     });
 }
 

@@ -123,6 +123,10 @@ def main(url: str, work: Path) -> None:
     seen = runtime.run_ipython(IPythonRunCellAction(code="import os; print(os.environ['GREETING'])"))
     check("ipython", isinstance(seen, IPythonRunCellObservation) and 'say "hi"' in seen.content, seen)
 
+    code = f"print(file_editor(command='view', path={str(work / 'file.txt')!r}))"
+    seen = runtime.run_ipython(IPythonRunCellAction(code=code))
+    check("file_editor in a cell", "Here's the result of running `cat -n`" in seen.content, seen)
+
     (work / "page.html").write_text("<h1>Title</h1><a href='https://example.org'>link</a>")
     seen = runtime.browse(BrowseURLAction(url="page.html"))
     shown = isinstance(seen, BrowserOutputObservation) and "Title" in seen.content

@@ -113,6 +113,10 @@ fn files_are_handled_as_typed() {
     check(&sandbox, &["read", "new"], 0, &["exactly"]);
     check(&sandbox, &["write", "new", "--content", "over"], 0, &[]);
     check(&sandbox, &["read", "new"], 0, &["over"]);
+    act(&sandbox, &["write", "page.html", "--content", "<a href='/next'>next</a>"]);
+    let page = act(&sandbox, &["browse", "page.html"]);
+    assert_eq!(page.code, Some(0), "{}", page.stderr);
+    assert!(page.lines.contains(&"[1]: /next".to_owned()), "{:?}", page.lines);
     check(&sandbox, &["mkdir", "d/e"], 0, &[]);
     check(&sandbox, &["rmdir", "d/e"], 0, &[]);
     check(&sandbox, &["rm", "new"], 0, &[]);
@@ -122,7 +126,7 @@ fn files_are_handled_as_typed() {
         (&["read", "missing"], "File not found"),
         (&["edit", "missing", "--old", "a", "--new", "b"], "does not exist"),
         (&["rm", "d"], "is a directory"),
-        (&["browse", "https://example.org"], "no web pages are shown here"),
+        (&["browse", "missing.html"], "does not exist"),
     ] {
         let said = act(&sandbox, arguments);
         assert_eq!(said.code, Some(1), "{arguments:?}");
@@ -138,6 +142,7 @@ fn files_are_handled_as_typed() {
 fn cells_print_and_are_interrupted() {
     let sandbox = SandboxDaemon::start_with(&["--kernel-python", kernel_python()]);
     check(&sandbox, &["ipython", "print('six'); x = 6; x * 7"], 0, &["six", "42"]);
+    assert_eq!(say(&sandbox.daemon, &["act", "ipython", "1/0"]).code, Some(1));
     let mut program = start(&sandbox.daemon, &["act", "ipython", "-"]);
     program.write("print('ready', flush=True)\nimport time\ntime.sleep(1000)\n");
     program.close_stdin();

@@ -118,7 +118,7 @@ fn what_an_agent_should_read_is_an_observation_with_a_class() {
         ("read", json!({"path": "file", "bogus": 1}), "invalid"),
         ("run", json!({}), "invalid"),
         ("run", json!({"command": "a\nb"}), "invalid"),
-        ("browse", json!({"url": "https://example.org"}), "unavailable"),
+        ("browse", json!({"url": "missing.html"}), "not_found"),
     ] {
         let observation = client.act(action, args.clone());
         assert_eq!(

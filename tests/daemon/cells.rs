@@ -1,4 +1,6 @@
-use harness::{SandboxDaemon, kernel_python, process_exists, wait_until};
+use harness::{
+    SandboxDaemon, kernel_python, process_exists, run_directory, wait_until, write_program,
+};
 use serde_json::{Value, json};
 
 fn start() -> SandboxDaemon {
@@ -27,6 +29,9 @@ fn cells_remember_follow_the_shell_and_end_with_the_daemon() {
     );
     let failed = client.call("action/execute", cell("1/0"));
     assert!(failed["content"].as_str().unwrap().contains("ZeroDivisionError"), "{failed}");
+    assert_eq!(failed["success"], false);
+    let died = client.call("action/execute", cell("os._exit(1)"));
+    assert_eq!(json!([died["observation"], died["success"]]), json!(["run_ipython", false]));
     // Each agent has its own.
     let mut other = cell("'x' in globals()");
     other["shell"] = json!("other");
@@ -64,4 +69,23 @@ fn cells_are_streamed_and_cancelled_while_commands_run() {
     // Also one that is killed takes its kernels along.
     sandbox.kill();
     wait_until("the end of the kernel with the daemon", || !process_exists(pid));
+}
+
+/// The Python that was named is the one, and what is wrong with it is an observation: the shell and the
+/// daemon are well.
+#[test]
+fn a_python_without_a_kernel_is_told_of_and_not_replaced() {
+    let directory = run_directory();
+    let broken = directory.path().join("broken");
+    let script = "case $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1";
+    write_program(&broken, script);
+    for (python, words) in [(broken, "out of order"), ("/no/python".into(), "cannot be started")] {
+        let sandbox = SandboxDaemon::start_with(&["--kernel-python", python.to_str().unwrap()]);
+        let failed = sandbox.client().call("action/execute", cell("1"));
+        assert_eq!(failed["extras"]["error_id"], "unavailable", "{failed}");
+        let text = failed["content"].as_str().unwrap();
+        for word in [words, python.to_str().unwrap(), "--kernel-python"] {
+            assert!(text.contains(word), "{text}");
+        }
+    }
 }

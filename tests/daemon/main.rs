@@ -4,6 +4,8 @@
 
 /// `action/*`: what agents do, and what they learn from it.
 mod actions;
+/// Web pages for agents, by the program `sandbox`.
+mod browse;
 /// Cells of agents, on a real kernel.
 mod cells;
 /// `--require`: commands and cells within walls.

@@ -22,7 +22,7 @@ mod socket;
 pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
-pub use program::{Program, command, process_exists, wait_until, wait_until_none};
+pub use program::{Program, command, process_exists, wait_until, wait_until_none, write_program};
 pub use sandbox::{SandboxDaemon, kernel_python, piece};
 pub use socket::{Closed, Socket};
 

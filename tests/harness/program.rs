@@ -196,3 +196,11 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     }
     command
 }
+
+/// Makes a program of a shell script. It is written by another process, because a file that this one has
+/// open, if only in a child that is being born in another thread, cannot be executed.
+pub fn write_program(path: &Path, script: &str) {
+    let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod +x "$0""#;
+    let written = Command::new("sh").args(["-c", write]).arg(path).arg(script).status().unwrap();
+    assert!(written.success());
+}

@@ -100,7 +100,7 @@ def test_files(workspace: Path) -> None:
         (lambda: agent.replace("file", "none", "x"), agent.Invalid, "did not appear"),
         (lambda: agent.run("echo a\necho b"), agent.Invalid, "multiple commands"),
         (lambda: agent.execute("run", {"bogus": 1}), agent.Invalid, "bogus"),
-        (lambda: agent.browse("https://example.org"), agent.Unavailable, "web pages"),
+        (lambda: agent.browse("missing.html"), agent.NotFound, "does not exist"),
     ],
 )
 def test_what_fails_says_why(

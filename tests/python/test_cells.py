@@ -24,4 +24,6 @@ def test_cells(
     assert (cell.content, cell.code, cell.image_urls) == ("x is 6", code, [])
     assert "".join(pieces) == "x is 6\n"
     assert agent.ipython("x * 7").content == "42"
-    assert "ZeroDivisionError" in agent.ipython("1/0").content
+    failed = agent.ipython("1/0")
+    assert "ZeroDivisionError" in failed.content
+    assert (cell.ok, failed.ok) == (True, False)

@@ -52,6 +52,11 @@ class CellObservation(Observation):
     image_urls: List[str]
     """Its pictures, as data URLs of PNG files."""
 
+    @property
+    def ok(self) -> bool:
+        """Whether it ran to its end: no exception, not too slow, and the kernel is still there."""
+        return self.raw.get("success") is True
+
 
 @dataclass(frozen=True)
 class ReadObservation(Observation):

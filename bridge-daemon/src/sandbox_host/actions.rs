@@ -16,9 +16,10 @@ use bridge_protocol::text::brief;
 use bridge_protocol::timeout::Allowance;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox::action::{
-    Action, ActionError, BrowserSettings, CallOff, ErrorKind as ActionErrorKind, Executor,
-    KernelSettings, Observation, Request, Run, RunIn, Settings, Watch,
+    Action, ActionError, CallOff, ErrorKind as ActionErrorKind, Executor, KernelSettings,
+    Observation, Request, Run, RunIn, Settings, Watch,
 };
+use sandbox::browser::Browser;
 use sandbox::event::{self, Answer, ErrorForm, Event, Malformed};
 use sandbox::files::{Editor, Workspace};
 use sandbox::shell::SessionId;
@@ -52,6 +53,8 @@ pub(super) struct ActionSettings {
     pub turns: Arc<Semaphore>,
     /// How cells are run.
     pub kernel: KernelSettings,
+    /// What shows web pages.
+    pub browser: Browser,
     /// Whether errors tell where they come from.
     pub traces: bool,
 }
@@ -183,7 +186,7 @@ impl ActionService {
             let reason = format!("there are {SHELLS} agents already: close the shells of some");
             return Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"));
         }
-        let ActionSettings { directory, workspace, editor, kernel, .. } = &self.settings;
+        let ActionSettings { directory, workspace, editor, kernel, browser, .. } = &self.settings;
         let settings = Settings {
             main: id.clone(),
             bash: self.shells.bash(),
@@ -191,8 +194,8 @@ impl ActionService {
             environment: Vec::new(),
             quiet: QUIET,
             workspace: workspace.clone(),
-            kernel: kernel.clone(),
-            browser: BrowserSettings::None,
+            kernel: Some(kernel.clone()),
+            browser: Some(browser.clone()),
         };
         let shells = Arc::new(AgentShells(Arc::clone(&self.shells)));
         let left = self.shells.get(&id)?;

@@ -33,6 +33,7 @@ use serde_json::value::RawValue;
 use tracing::info;
 
 use ::sandbox::action::KernelSettings;
+use ::sandbox::browser::{Browser, ShownBy};
 use ::sandbox::files::Workspace;
 use ::sandbox::isolation::Policy;
 use ::sandbox::shell::Config;
@@ -82,7 +83,12 @@ impl SandboxHost {
             workspace,
             editor: files.editor(),
             turns: files.turns(),
-            kernel: KernelSettings::Python { program: options.kernel_python.clone(), confinement },
+            kernel: KernelSettings {
+                python: options.kernel_python.clone(),
+                confinement,
+                editor: None,
+            },
+            browser: Browser { chromium: options.browser_program.clone(), by: ShownBy::Program },
             traces: options.action_traces,
         };
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{Error as ShellError, files};
+use crate::{Error as ShellError, browser, files};
 
 /// Why an action was not carried out. Whatever it is, the next action is tried afresh.
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +127,15 @@ impl ErrorKind {
             Self::Permission => "permission",
             Self::Invalid => "invalid",
             Self::Internal => "internal",
+        }
+    }
+}
+
+impl From<browser::Error> for ActionError {
+    fn from(error: browser::Error) -> Self {
+        match error {
+            browser::Error::Missing => Self::Unavailable(error.to_string()),
+            browser::Error::Failed { .. } => Self::Internal(error.to_string()),
         }
     }
 }

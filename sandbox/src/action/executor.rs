@@ -4,27 +4,30 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::sync::Mutex;
 
-#[cfg(feature = "browse")]
-use super::browse;
 use super::{
-    Action, ActionError, CallOff, Edit, Observation, OutputSink, Page, Read, ReadAs, Request, Run,
-    RunIn, RunObservation,
+    Action, ActionError, CallOff, Observation, OutputSink, Page, Request, Run, RunIn,
+    RunObservation, Screenshot,
     conversation::{Conversation, Patience},
     ipython::{Exports, Ipython, KernelSettings},
     text_files,
 };
 use crate::{
-    files::{self, Editor, Parents, Removal, Workspace, WorkspacePath},
+    browser::{Browser, Shown, Source},
+    files::{self, Editor, Parents, Removal, Workspace, WorkspacePath, WriteOptions},
     shell::{Session, SessionId, SessionSpec, Size, Wait},
 };
 
 /// The size of the terminals: wide, so that programs do not fold their lines.
 const SIZE: Size = Size { columns: 1000, rows: 200 };
+/// How long a web page may take if nobody says otherwise.
+const PAGE_LIMIT: Duration = Duration::from_secs(30);
+/// Where pictures of web pages are kept, in the initial directory.
+const PICTURES: &str = ".browser_screenshots";
 
 /// Where and how actions are carried out.
 #[derive(Debug, Clone)]
@@ -42,23 +45,10 @@ pub struct Settings {
     pub quiet: Duration,
     /// The files that may be touched. What commands touch is not decided here.
     pub workspace: Workspace,
-    /// Whether and how cells are run.
-    pub kernel: KernelSettings,
-    /// Whether and how web pages are shown.
-    pub browser: BrowserSettings,
-}
-
-/// Whether and how web pages are shown.
-#[derive(Debug, Clone)]
-pub enum BrowserSettings {
-    /// They are not.
-    None,
-    /// Fetched as they are.
-    #[cfg(feature = "browse")]
-    Fetch,
-    /// By this Chromium, or fetched if it fails.
-    #[cfg(feature = "browse")]
-    Chromium(PathBuf),
+    /// How cells are run, if they are.
+    pub kernel: Option<KernelSettings>,
+    /// What shows web pages, if anything does.
+    pub browser: Option<Browser>,
 }
 
 /// Where an executor gets its shells from.
@@ -121,7 +111,7 @@ impl<S: ShellSource> Executor<S> {
 
     /// The same for the kernel, if there shall be one.
     pub async fn start_kernel(&self) {
-        if let KernelSettings::Python { .. } = self.settings.kernel {
+        if self.settings.kernel.is_some() {
             self.ipython.warm_up(&self.current_directory()).await;
         }
     }
@@ -194,14 +184,9 @@ impl<S: ShellSource> Executor<S> {
     ) -> Result<Observation, ActionError> {
         match action {
             Action::Run(_) | Action::RunIpython { .. } => unreachable!("they were carried out"),
-            Action::Read(Read { path, form }) => {
-                let place = self.place(&path)?;
-                let shown = match form {
-                    ReadAs::Slice { .. } => place.absolute(),
-                    ReadAs::View { .. } => path,
-                };
-                let content = blocking(move || text_files::read(&place, form)).await?;
-                Ok(Observation::Read { path: shown, content })
+            Action::Read(read) => {
+                let place = self.place(&read.path)?;
+                blocking(move || text_files::read(&place, &read)).await
             }
             Action::Write(write) => {
                 let place = self.place(&write.path)?;
@@ -209,8 +194,11 @@ impl<S: ShellSource> Executor<S> {
                 blocking(move || text_files::write(&place, &write)).await?;
                 Ok(Observation::Written { path })
             }
-            Action::Edit(edit) => self.edit(edit).await,
-            Action::Browse { url } => Ok(Observation::Browsed(self.browse(&url, timeout).await?)),
+            Action::Edit(edit) => {
+                let (place, editor) = (self.place(&edit.path)?, Arc::clone(&self.editor));
+                blocking(move || text_files::edit(&place, &editor, &edit)).await
+            }
+            Action::Browse { url } => Ok(Observation::Browsed(self.browse(url, timeout).await?)),
             Action::CreateDirectory { path } => {
                 self.change(&path, |place| files::create_directory(place, Parents::Create)).await
             }
@@ -284,13 +272,6 @@ impl<S: ShellSource> Executor<S> {
         SessionSpec { id, cwd: cwd.to_owned(), environment, size: SIZE }
     }
 
-    async fn edit(&self, edit: Edit) -> Result<Observation, ActionError> {
-        let place = self.place(&edit.path)?;
-        let editor = Arc::clone(&self.editor);
-        let edited = blocking(move || text_files::edit(&place, &editor, &edit)).await?;
-        Ok(Observation::Edited(edited))
-    }
-
     async fn change(
         &self,
         path: &Path,
@@ -307,29 +288,38 @@ impl<S: ShellSource> Executor<S> {
         Ok(self.settings.workspace.path(self.current_directory().join(path))?)
     }
 
-    #[cfg_attr(not(feature = "browse"), expect(unused_variables, reason = "nothing is shown"))]
-    async fn browse(&self, url: &str, timeout: Option<Duration>) -> Result<Page, ActionError> {
-        match &self.settings.browser {
-            BrowserSettings::None => {
-                let reason = "no web pages are shown here; fetch them with a command, such as curl";
-                Err(ActionError::Unavailable(reason.into()))
-            }
-            #[cfg(feature = "browse")]
-            browser if url.starts_with("http://") || url.starts_with("https://") => {
-                browse::browse(browser, url, &self.settings.cwd, timeout).await
-            }
-            #[cfg(feature = "browse")]
-            _ => self.browse_file(url).await,
-        }
+    async fn browse(&self, url: String, timeout: Option<Duration>) -> Result<Page, ActionError> {
+        let Some(browser) = &self.settings.browser else {
+            let reason = "no web pages are shown here; fetch them with a command, such as curl";
+            return Err(ActionError::Unavailable(reason.into()));
+        };
+        let (url, source) = if url.starts_with("http://") || url.starts_with("https://") {
+            (url.clone(), Source::Web(url))
+        } else {
+            let place = self.place(Path::new(url.strip_prefix("file://").unwrap_or(&url)))?;
+            let url = format!("file://{}", place.absolute().display());
+            let read = move || Ok(files::read_bytes(&place, files::READ_BYTES)?);
+            (url, Source::Html(blocking(read).await?))
+        };
+        let Shown { text, png, error } =
+            browser.show(source, timeout.unwrap_or(PAGE_LIMIT)).await?;
+        let screenshot = match png {
+            Some(png) => Some(self.keep_picture(png).await?),
+            None => None,
+        };
+        Ok(Page { url, text, screenshot, error })
     }
 
-    /// A file as a page. It is not given to a browser, which would go wherever the page leads.
-    #[cfg(feature = "browse")]
-    async fn browse_file(&self, url: &str) -> Result<Page, ActionError> {
-        let place = self.place(Path::new(url.strip_prefix("file://").unwrap_or(url)))?;
-        let url = format!("file://{}", place.absolute().display());
-        blocking(move || Ok(browse::file_page(url, &files::read_bytes(&place, files::READ_BYTES)?)))
-            .await
+    /// Keeps a picture in the initial directory, if that can be.
+    async fn keep_picture(&self, png: Vec<u8>) -> Result<Screenshot, ActionError> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{PICTURES}/screenshot_{}.png", now.as_millis());
+        let place = self.settings.workspace.path(self.settings.cwd.join(name))?;
+        blocking(move || {
+            let kept = files::write(&place, &png, WriteOptions::default());
+            Ok(Screenshot { png, path: kept.is_ok().then(|| place.absolute()) })
+        })
+        .await
     }
 
     fn main(&self) -> Option<Session> {

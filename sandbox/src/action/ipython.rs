@@ -9,9 +9,9 @@ use std::{
 
 use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
-use super::{ActionError, CellObservation, OutputPiece, OutputSink, Watch, screen};
+use super::{ActionError, CellObservation, CellOutcome, OutputPiece, OutputSink, Watch, screen};
 use crate::isolation::Confinement;
-use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec, find_python};
+use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec};
 
 /// How long a cell may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
@@ -19,23 +19,20 @@ const USUAL_LIMIT: Duration = Duration::from_secs(120);
 /// How long a cell may take to heed an interrupt before its caller is told that it was called off.
 const HEED: Duration = Duration::from_secs(2);
 
-/// Whether and how cells are run.
-#[derive(Debug, Clone)]
-pub enum KernelSettings {
-    /// They are not.
-    None,
-    /// They are.
-    Python {
-        /// By this Python, or by the first one that has a kernel.
-        program: Option<PathBuf>,
-        /// What they may do, if that is less than we may.
-        confinement: Option<Confinement>,
-    },
+/// How cells are run.
+#[derive(Debug, Clone, Default)]
+pub struct KernelSettings {
+    /// By this Python, or by the first one that has a kernel.
+    pub python: Option<PathBuf>,
+    /// What they may do, if that is less than we may.
+    pub confinement: Option<Confinement>,
+    /// The `sandbox` program, if they shall find `file_editor`.
+    pub editor: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 pub(super) struct Ipython {
-    settings: KernelSettings,
+    settings: Option<KernelSettings>,
     /// Cells wait here for one another, in their order.
     kernel: Mutex<Slot>,
     /// The same kernel, for those who want to end it without waiting for a cell.
@@ -53,7 +50,7 @@ struct Slot {
 pub(super) type Exports = Vec<(OsString, OsString)>;
 
 impl Ipython {
-    pub(super) fn new(settings: KernelSettings) -> Self {
+    pub(super) fn new(settings: Option<KernelSettings>) -> Self {
         Self { settings, kernel: Mutex::default(), started: std::sync::Mutex::default() }
     }
 
@@ -120,8 +117,12 @@ impl Ipython {
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
             pictures: pictures.map(|(_, content)| content.replace('\n', "")).collect(),
-            timed_out: matches!(result.ended, CellEnd::TimedOut | CellEnd::Stuck).then_some(limit),
-            kernel_died: result.ended == CellEnd::KernelDied,
+            outcome: match result.ended {
+                CellEnd::Finished => CellOutcome::Finished,
+                CellEnd::Raised => CellOutcome::Raised,
+                CellEnd::TimedOut | CellEnd::Stuck => CellOutcome::TimedOut(limit),
+                CellEnd::KernelDied | CellEnd::Restarted => CellOutcome::KernelDied,
+            },
             cwd,
             python: kernel.python().to_owned(),
         })
@@ -153,15 +154,10 @@ impl Ipython {
         if let Some(kernel) = &slot.kernel {
             return Ok(kernel.clone());
         }
-        let KernelSettings::Python { program, confinement } = &self.settings else {
+        let Some(KernelSettings { python, confinement, editor }) = self.settings.clone() else {
             return Err(ActionError::Unavailable("this server runs no cells".into()));
         };
-        let python = find_python(program.as_deref(), confinement.as_ref()).await?;
-        let spec = KernelSpec {
-            python: Some(python),
-            confinement: confinement.clone(),
-            ..KernelSpec::in_directory(cwd)
-        };
+        let spec = KernelSpec { python, confinement, editor, ..KernelSpec::in_directory(cwd) };
         let kernel = Kernel::start(spec).await?;
         *self.started() = Some(kernel.clone());
         Ok(slot.kernel.insert(kernel).clone())
@@ -178,7 +174,10 @@ impl From<Error> for ActionError {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::Missing { .. } | Error::Confinement(_) => Self::Unavailable(text),
+            Error::Missing { .. }
+            | Error::Unusable { .. }
+            | Error::DidNotStart { .. }
+            | Error::Confinement(_) => Self::Unavailable(text),
             Error::Busy { .. } => Self::Refused(text),
             Error::Directory { .. } => Self::Invalid(text),
             Error::Ended { .. } => Self::Gone(text),

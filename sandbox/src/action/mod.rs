@@ -11,8 +11,6 @@
 //! next action can wait again, type into it or press a key, and gets what was printed since. Only
 //! a [`CallOff`] interrupts it.
 
-#[cfg(feature = "browse")]
-mod browse;
 mod call_off;
 mod commands;
 mod conversation;
@@ -27,10 +25,14 @@ mod text_files;
 
 pub use call_off::CallOff;
 pub use error::{ActionError, ErrorKind};
-pub use executor::{BrowserSettings, Executor, Settings, ShellSource, Watch};
+pub use executor::{Executor, Settings, ShellSource, Watch};
 pub use ipython::KernelSettings;
 pub use observation::{
-    CellObservation, Completion, EditObservation, Edition, NothingRunning, Observation, Outcome,
-    OutputPiece, OutputSink, Page, ReadContent, RunObservation, Screenshot, ShellReport,
+    CellObservation, CellOutcome, Completion, EditObservation, Edition, NothingRunning,
+    Observation, Outcome, OutputPiece, OutputSink, Page, ReadContent, RunObservation, Screenshot,
+    ShellReport,
 };
+#[cfg(feature = "serve")]
+pub(crate) use text_files::{edit, read};
+
 pub use request::{Action, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write};

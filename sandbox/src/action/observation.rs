@@ -131,14 +131,25 @@ pub struct CellObservation {
     pub text: String,
     /// The PNG pictures, in Base64.
     pub pictures: Vec<String>,
-    /// How long it was allowed to run, if it took longer.
-    pub timed_out: Option<Duration>,
-    /// Whether the kernel's process has ended under it. There is a new one.
-    pub kernel_died: bool,
+    /// How it ended.
+    pub outcome: CellOutcome,
     /// The directory of the shell, which the kernel follows.
     pub cwd: PathBuf,
     /// The Python of the kernel.
     pub python: PathBuf,
+}
+
+/// How a cell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellOutcome {
+    /// It ran to its end.
+    Finished,
+    /// By an exception, which is in its text.
+    Raised,
+    /// It took longer than it was allowed to, which is so long.
+    TimedOut(Duration),
+    /// The kernel's process has ended under it. There is a new one.
+    KernelDied,
 }
 
 /// What is in a file.
@@ -189,8 +200,8 @@ pub struct Page {
 pub struct Screenshot {
     /// The picture itself.
     pub png: Vec<u8>,
-    /// Where it is kept.
-    pub path: PathBuf,
+    /// Where it is kept, if it is.
+    pub path: Option<PathBuf>,
 }
 
 /// What came of editing.

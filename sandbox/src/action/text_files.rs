@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{ActionError, Edit, EditCommand, EditObservation, Edition, ReadAs, ReadContent, Write};
+use super::{
+    ActionError, Edit, EditCommand, EditObservation, Edition, Observation, Read, ReadAs,
+    ReadContent, Write,
+};
 use crate::files::{
     self, Depth, EDIT_BYTES, Editor, Encoding, Existing, Kind, LineRange, Links, ListOptions,
     Listed, Parents, Undo, WorkspacePath, WriteOptions, line_count, list, media_type_by_name,
@@ -18,16 +21,20 @@ const NEW_FILE_MODE: u32 = 0o664;
 /// Lines that are shown before and after a change.
 const SNIPPET_CONTEXT: usize = 4;
 
-pub(super) fn read(path: &WorkspacePath, form: ReadAs) -> Result<ReadContent, ActionError> {
-    match form {
-        ReadAs::Slice { start, end } => match media_type(path.as_path()) {
-            Some(media_type) => {
-                Ok(ReadContent::Media { media_type, bytes: read_bytes(path, READ_BYTES)? })
-            }
-            None => Ok(ReadContent::Text(slice(&utf8(path)?, start, end))),
-        },
-        ReadAs::View { range } => view(path, range),
-    }
+pub(crate) fn read(place: &WorkspacePath, read: &Read) -> Result<Observation, ActionError> {
+    let (path, content) = match read.form {
+        ReadAs::Slice { start, end } => {
+            let content = match media_type(place.as_path()) {
+                Some(media_type) => {
+                    ReadContent::Media { media_type, bytes: read_bytes(place, READ_BYTES)? }
+                }
+                None => ReadContent::Text(slice(&utf8(place)?, start, end)),
+            };
+            (place.absolute(), content)
+        }
+        ReadAs::View { range } => (read.path.clone(), view(place, range)?),
+    };
+    Ok(Observation::Read { path, content })
 }
 
 pub(super) fn write(path: &WorkspacePath, write: &Write) -> Result<(), ActionError> {
@@ -52,11 +59,11 @@ pub(super) fn write(path: &WorkspacePath, write: &Write) -> Result<(), ActionErr
     Ok(())
 }
 
-pub(super) fn edit(
+pub(crate) fn edit(
     path: &WorkspacePath,
     editor: &Editor,
     edit: &Edit,
-) -> Result<EditObservation, ActionError> {
+) -> Result<Observation, ActionError> {
     let found = stat(path, Links::Follow);
     let edition = match &edit.command {
         EditCommand::Create { text } => {
@@ -123,7 +130,7 @@ pub(super) fn edit(
             Edition::Undone { before, after }
         }
     };
-    Ok(EditObservation { path: edit.path.clone(), edition })
+    Ok(Observation::Edited(EditObservation { path: edit.path.clone(), edition }))
 }
 
 fn view(path: &WorkspacePath, range: Option<[i64; 2]>) -> Result<ReadContent, ActionError> {

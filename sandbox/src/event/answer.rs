@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{Asked, Question, texts};
 use crate::action::{
-    ActionError, CellObservation, EditObservation, Observation, Outcome, Page, ReadContent,
-    RunObservation, Screenshot,
+    ActionError, CellObservation, CellOutcome, EditObservation, Observation, Outcome, Page,
+    ReadContent, RunObservation, Screenshot,
 };
 
 /// One observation. Clients build their own objects from exactly these keys.
@@ -101,7 +101,8 @@ struct Metadata {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErrorForm {
     /// Every error is an observation of the kind `error`, with its class. Otherwise the errors of an
-    /// editor are observations of an edit or a view, as the clients of OpenHands know them.
+    /// editor are observations of an edit or a view, as the clients of OpenHands know them, and a cell
+    /// has always succeeded.
     pub typed: bool,
     /// Errors tell where they come from. Only for looking into the server: clients of OpenHands cannot
     /// read such answers.
@@ -117,7 +118,7 @@ impl Question {
         form: ErrorForm,
     ) -> Answer {
         match result {
-            Ok(observation) => Answer::of(&self.0, observation),
+            Ok(observation) => Answer::of(&self.0, observation, form),
             Err(error) => Answer::failed(&self.0, &error, cwd, form),
         }
     }
@@ -135,10 +136,10 @@ impl Answer {
         Self { cause, ..self }
     }
 
-    fn of(asked: &Asked, observation: Observation) -> Self {
+    fn of(asked: &Asked, observation: Observation, form: ErrorForm) -> Self {
         match observation {
             Observation::Run(run) => Self::run(run),
-            Observation::Cell(cell) => Self::cell(asked, cell),
+            Observation::Cell(cell) => Self::cell(asked, cell, form),
             Observation::Read { path, content } => match asked {
                 Asked::View { path } => match content {
                     ReadContent::Media { .. } => Self::binary(),
@@ -230,7 +231,7 @@ impl Answer {
         Self { success, ..Self::new("run", message, texts::output(run), extras) }
     }
 
-    fn cell(asked: &Asked, cell: CellObservation) -> Self {
+    fn cell(asked: &Asked, cell: CellObservation, form: ErrorForm) -> Self {
         let (code, include_extra) = match asked {
             Asked::Cell { code, include_extra } => (code.clone(), *include_extra),
             _ => (String::new(), false),
@@ -239,7 +240,9 @@ impl Answer {
         let urls = urls.collect::<Vec<_>>();
         let extras = Extras::Cell { code, image_urls: (!urls.is_empty()).then_some(urls) };
         let (message, content) = ("The cell was run.".into(), texts::cell(&cell, include_extra));
-        Self { success: Some(true), ..Self::new("run_ipython", message, content, extras) }
+        // OpenHands says that every cell has succeeded, and its clients expect no other word.
+        let success = Some(!form.typed || cell.outcome == CellOutcome::Finished);
+        Self { success, ..Self::new("run_ipython", message, content, extras) }
     }
 
     fn read(path: String, impl_source: &'static str, content: String) -> Self {
@@ -277,7 +280,7 @@ impl Answer {
         let (screenshot, screenshot_path) = match page.screenshot {
             Some(Screenshot { png, path }) => {
                 let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(png));
-                (url, Some(path.display().to_string()))
+                (url, path.map(|path| path.display().to_string()))
             }
             None => (String::new(), None),
         };

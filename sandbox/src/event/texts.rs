@@ -4,8 +4,8 @@ use std::{fmt::Write as _, path::Path, time::Duration};
 
 use crate::{
     action::{
-        ActionError, CellObservation, Completion, Edition, NothingRunning, Outcome, Page,
-        ReadContent, RunObservation,
+        ActionError, CellObservation, CellOutcome, Completion, Edition, NothingRunning, Outcome,
+        Page, ReadContent, RunObservation,
     },
     files::{self, numbered},
 };
@@ -92,18 +92,22 @@ pub(super) fn output(observation: RunObservation) -> String {
 /// What a cell said.
 pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
     let mut text = cell.text.trim_end().to_owned();
-    if let Some(limit) = cell.timed_out {
-        if !text.is_empty() {
-            text.push('\n');
+    let note = match cell.outcome {
+        CellOutcome::TimedOut(limit) => {
+            format!("[Execution timed out ({} seconds).]", float(limit))
         }
-        let _ = write!(text, "[Execution timed out ({} seconds).]", float(limit));
-    } else if cell.kernel_died {
-        text.push_str(
-            "\n[The kernel ended under this cell and was started anew; variables are gone.]",
-        );
-    } else if text.is_empty() {
-        text.push_str("[Code executed successfully with no output]");
+        CellOutcome::KernelDied => {
+            "[The kernel ended under this cell and was started anew; variables are gone.]".into()
+        }
+        CellOutcome::Finished if text.is_empty() => {
+            "[Code executed successfully with no output]".into()
+        }
+        CellOutcome::Finished | CellOutcome::Raised => String::new(),
+    };
+    if !text.is_empty() && !note.is_empty() {
+        text.push('\n');
     }
+    text.push_str(&note);
     if include_extra {
         let (cwd, python) = (cell.cwd.display(), cell.python.display());
         let _ = write!(text, "\n[Jupyter current working directory: {cwd}]");
@@ -115,8 +119,8 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
 /// A web page.
 pub(super) fn page(page: &Page) -> String {
     let mut text = format!("[Current URL: {}]\n", page.url);
-    if let Some(picture) = &page.screenshot {
-        let _ = writeln!(text, "[Screenshot: {}]", picture.path.display());
+    if let Some(path) = page.screenshot.as_ref().and_then(|picture| picture.path.as_ref()) {
+        let _ = writeln!(text, "[Screenshot: {}]", path.display());
     }
     match &page.error {
         Some(error) => {

@@ -13,13 +13,34 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// No Python has what a kernel needs. Install it, or name a Python that has it.
     #[error(
-        "no Python with an IPython kernel (tried {tried}); install it with `{install} -m pip install ipykernel`"
+        "no Python with an IPython kernel (tried {tried}); install it with `{install} -m pip install ipykernel`, \
+         or name a Python that has it (--kernel-python)"
     )]
     Missing {
         /// The programs that were looked at.
         tried: String,
         /// The one to install it for.
         install: String,
+    },
+    /// The Python that was named cannot run a kernel, and no other takes its place.
+    #[error("{} cannot run cells, because {reason}, or name another Python (--kernel-python)", python.display())]
+    Unusable {
+        /// The Python.
+        python: PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// A kernel should be there but has not come up.
+    #[error(
+        "the IPython kernel of {python} did not start ({reason}); renew it with `{python} -m pip install \
+         --upgrade --force-reinstall ipykernel`, or name another Python (--kernel-python)",
+        python = python.display()
+    )]
+    DidNotStart {
+        /// Its Python.
+        python: PathBuf,
+        /// Its last words.
+        reason: String,
     },
     /// A cell is running. Wait for it, interrupt it or restart the kernel.
     #[error(

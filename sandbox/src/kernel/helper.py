@@ -27,7 +27,8 @@ from jupyter_client.manager import AsyncKernelManager
 
 # The kernel dies with this process even if this process is killed; see prctl(2).
 KERNEL = """
-import ctypes, os, signal, sys
+import ctypes, os, signal, sys, types
+skills = ()
 PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() != int(os.environ["JPY_PARENT_PID"]):
@@ -41,6 +42,13 @@ class Kernel(IPKernelApp):
         # The usual queue of a thousand messages drops the rest, the cell's end included.
         context.setsockopt(zmq.SNDHWM, 0)
         super().init_iopub(context)
+    def init_code(self):
+        if skills:
+            module = types.ModuleType("agent_skills")
+            exec(compile(skills[0], "agent skills", "exec"), vars(module))
+            module.EDITOR = [skills[1], "edit"]
+            self.shell.push({name: vars(module)[name] for name in module.__all__}, False)
+        super().init_code()
 Kernel.launch_instance()
 """
 
@@ -61,23 +69,28 @@ LONGEST = 32 << 20
 class OneKernel(KernelSpecManager):
     """Knows no kernel but ours, wherever others may be installed."""
 
+    skills = ()
+
     def get_kernel_spec(self, kernel_name):
-        program = [sys.executable, "-Xfrozen_modules=off", "-c", KERNEL]
+        code = KERNEL.replace("skills = ()", f"skills = {self.skills!r}", 1)
+        program = [sys.executable, "-Xfrozen_modules=off", "-c", code]
         argv = [*program, "-f", "{connection_file}", *OPTIONS]
         return KernelSpec(argv=argv, display_name="sandbox", language="python")
 
 
 class Helper:
-    def __init__(self, directory, cwd, mark, transport, events):
+    def __init__(self, directory, cwd, mark, transport, events, *, skills):
         self.cwd = cwd
         self.mark = mark
         self.events = events
         # For our side of the same queue.
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RCVHWM, 0)
+        spec = OneKernel()
+        spec.skills = skills
         # By default Unix sockets in a private directory: no port, nothing for others to find.
         self.manager = AsyncKernelManager(
-            kernel_spec_manager=OneKernel(),
+            kernel_spec_manager=spec,
             transport=transport,
             connection_file=os.path.join(directory, "kernel.json"),
             context=context,
@@ -320,14 +333,15 @@ def describe(kind, content):
     return None
 
 
-async def main(directory, cwd, mark, transport):
+async def main(directory, cwd, mark, transport, *skills):
     # The kernel inherits our descriptors: the line to the owner is not for it to write on.
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = asyncio.StreamReader(limit=1 << 30)
     protocol = asyncio.StreamReaderProtocol(requests)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(0, "rb"))
-    helper = Helper(directory, os.fsencode(cwd), os.fsencode(mark), transport, events)
+    cwd, mark = os.fsencode(cwd), os.fsencode(mark)
+    helper = Helper(directory, cwd, mark, transport, events, skills=skills)
     try:
         await helper.serve(requests)
     except Exception as error:

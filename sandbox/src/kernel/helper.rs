@@ -26,6 +26,7 @@ use super::{
 use crate::shell::process::{self, MARK_VARIABLE};
 
 const SOURCE: &str = include_str!("helper.py");
+const SKILLS: &str = include_str!("skills.py");
 /// The source comes as the first line, so that it lies in no file and in no argument. Modules are
 /// not looked for in the working directory.
 const BOOT: &str = "import sys
@@ -58,6 +59,9 @@ impl Helper {
         // Unix sockets are nothing for others to find; without them there are signed messages over TCP.
         let transport = if spec.confinement.is_none() { "ipc" } else { "tcp" };
         command.args(["-c", BOOT]).arg(&directory).arg(&spec.cwd).arg(mark_entry).arg(transport);
+        if let Some(editor) = &spec.editor {
+            command.arg(SKILLS).arg(editor);
+        }
         if spec.confinement.is_some() {
             // The home directory is probably not to be written to.
             command.env("IPYTHONDIR", directory.join("ipython"));

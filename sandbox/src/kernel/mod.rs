@@ -66,6 +66,8 @@ pub struct KernelSpec {
     /// What it may do, if that is less than we may. It is then spoken to over TCP, since it may not use
     /// Unix sockets.
     pub confinement: Option<Confinement>,
+    /// The `sandbox` program, if cells shall find what agents of OpenHands know: `file_editor`.
+    pub editor: Option<PathBuf>,
 }
 
 impl KernelSpec {
@@ -98,8 +100,13 @@ impl Kernel {
         let (controls, receiver) = mpsc::channel(QUEUE);
         tokio::spawn(Task::new(Helper::start(&python, &spec)?).run(receiver));
         let kernel = Self { controls, python };
-        kernel.ask(|answer| Control::Ready { answer }).await?;
-        Ok(kernel)
+        match kernel.ask(|answer| Control::Ready { answer }).await {
+            Ok(()) => Ok(kernel),
+            Err(Error::Ended { reason }) => {
+                Err(Error::DidNotStart { python: kernel.python, reason })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The Python that it runs.

@@ -10,10 +10,12 @@ use tokio::process::Command;
 use super::error::{Error, Result};
 use crate::isolation::Confinement;
 
-/// Succeeds if everything is there that the helper and the kernel import. It only looks, since
+/// Says whether everything is there that the helper and the kernel import. It only looks, since
 /// importing takes half a second.
 const PROBE: &str = "import importlib.util, sys
-sys.exit(not all(map(importlib.util.find_spec, ('ipykernel', 'jupyter_client', 'zmq'))))";
+sys.exit(0 if all(map(importlib.util.find_spec, ('ipykernel', 'jupyter_client', 'zmq'))) else 77)";
+/// How it says that something is missing. Python itself ends with 1 or 2 when it is not well.
+const LACKS_KERNEL: i32 = 77;
 
 /// Where to look when nobody has named a Python.
 const USUAL: [&str; 2] = ["python3", "python"];
@@ -29,24 +31,30 @@ pub async fn find_python(
     let usual = USUAL.map(PathBuf::from);
     let candidates: Vec<_> = preferred.map(Path::to_owned).into_iter().chain(usual).collect();
     for candidate in &candidates {
-        if has_kernel(candidate, confinement).await {
+        if check(candidate, confinement).await.is_ok() {
             return Ok(candidate.clone());
         }
     }
-    Err(missing(&candidates))
+    let names: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
+    Err(Error::Missing { tried: names.join(", "), install: names[0].clone() })
 }
 
 /// Fails unless this Python can run a kernel.
 pub(super) async fn check(python: &Path, confinement: Option<&Confinement>) -> Result<()> {
-    if has_kernel(python, confinement).await { Ok(()) } else { Err(missing(&[python.to_owned()])) }
-}
-
-async fn has_kernel(python: &Path, confinement: Option<&Confinement>) -> bool {
     let mut command = command(python, confinement);
     // Elsewhere than in a workspace, whose files could pass for the modules.
     command.args(["-c", PROBE]).current_dir("/").kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().await.is_ok_and(|status| status.success())
+    let reason = match command.status().await {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) if status.code() == Some(LACKS_KERNEL) => {
+            let install = format!("`{} -m pip install ipykernel`", python.display());
+            format!("it has no IPython kernel: install one with {install}")
+        }
+        Ok(status) => format!("it is no Python 3 that works ({status}): repair it"),
+        Err(error) => format!("it cannot be started ({error}): correct the path"),
+    };
+    Err(Error::Unusable { python: python.to_owned(), reason })
 }
 
 /// Starts a Python, under a policy if there is one.
@@ -55,9 +63,4 @@ pub(super) fn command(python: &Path, confinement: Option<&Confinement>) -> Comma
         Some(confinement) => confinement.command(python).into(),
         None => Command::new(python),
     }
-}
-
-fn missing(candidates: &[PathBuf]) -> Error {
-    let names: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
-    Error::Missing { tried: names.join(", "), install: names[0].clone() }
 }

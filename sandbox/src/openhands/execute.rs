@@ -106,7 +106,7 @@ async fn carry_out(server: &Server, asked: Asked, output: Option<&OutputSink>) -
 }
 
 /// The editor of OpenHands wants absolute paths.
-fn relative_path(action: &Action, directory: &Path) -> Option<ActionError> {
+pub(super) fn relative_path(action: &Action, directory: &Path) -> Option<ActionError> {
     let path = match action {
         Action::Read(Read { path, form: ReadAs::View { .. } }) => path,
         Action::Edit(edit) => &edit.path,

@@ -18,9 +18,11 @@ mod mcp;
 mod router;
 mod server;
 mod shells;
+mod skills;
 mod transfer;
 mod vscode;
 
 pub use access::Access;
 pub use server::{Config, Plugins, serve};
+pub use skills::edit_lines;
 pub use vscode::EditorSettings;

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpListener,
-    os::unix::fs::PermissionsExt as _,
+    process::Command,
 };
 
 use serde_json::{Value, json};
@@ -107,8 +107,10 @@ fn a_browser_takes_a_picture() {
     let program = home.path().join("browser");
     let script = "#!/bin/sh\nfor word; do case $word in --screenshot=*) printf PNG > \"${word#*=}\";; \
         esac; url=$word; done\necho \"<p>Shown: $url</p>\"\n";
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // By another process: a file that this one has open cannot be executed.
+    let write = "printf %s \"$1\" >\"$0\" && chmod +x \"$0\"";
+    let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
+    assert!(written.unwrap().success());
     let server = start(&["--browser-program", program.to_str().unwrap()]);
     let observation = browse(&server, "http://example.invalid/x");
     assert!(content(&observation).contains("Shown: http://example.invalid/x"), "{observation}");
@@ -129,4 +131,19 @@ fn without_a_browser_nothing_is_shown() {
         assert_eq!(observation["observation"], "error");
         assert_eq!(content(&observation), off);
     }
+}
+
+#[test]
+fn a_person_can_read_a_page_at_a_shell() {
+    let show = |url: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
+        command.args(["browse", "--browser-program", "/no/such/browser", url]).output().unwrap()
+    };
+    let shown = show(&serve_page());
+    assert!(shown.status.success(), "{shown:?}");
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("A title") && text.ends_with("[1]: /next\n"), "{text}");
+    let failed = show("http://127.0.0.1:1/");
+    assert_eq!(failed.status.code(), Some(125));
+    assert!(String::from_utf8(failed.stderr).unwrap().contains("the page cannot be shown"));
 }

@@ -49,7 +49,7 @@ fn cells_print_and_remember() {
     assert_eq!(content(&cell(&server, "x")), "7");
     let failed = cell(&server, "1 / 0");
     assert!(content(&failed).contains("ZeroDivisionError") && !content(&failed).contains('\x1b'));
-    assert_eq!(failed["success"], true);
+    assert_eq!(failed["success"], true, "as OpenHands has it");
     assert_eq!(content(&cell(&server, "print('\\x1b[31mred\\x1b[0m')")), "red");
 }
 
@@ -96,4 +96,56 @@ fn without_the_plugin_there_are_no_cells() {
     let reply = server.event(&json!({"action": "run_ipython", "args": {"code": "1"}}));
     assert_eq!(reply.status, 501);
     assert!(reply.json()["detail"].as_str().unwrap().contains("JupyterRequirement not found"));
+}
+
+/// With the plugin `agent_skills`.
+#[test]
+fn cells_edit_files_as_the_edit_action_does() {
+    let server = start();
+    let (path, other) = (server.path("f.txt"), server.path("g.txt"));
+    let edit = |arguments: &str| {
+        content(&cell(&server, &format!("print(file_editor({arguments}))"))).to_owned()
+    };
+    let created = edit(&format!("command='create', path='{path}', file_text='one\\ntwo ü\\n'"));
+    assert_eq!(created, format!("File created successfully at: {path}"));
+    let steps = [
+        ("'view', '{}', view_range=[2, 2]", None),
+        ("'view', '{}'", Some(json!({"command": "view"}))),
+        (
+            "'str_replace', '{}', old_str='one', new_str='1'",
+            Some(json!({"command": "str_replace", "old_str": "one", "new_str": "1"})),
+        ),
+        (
+            "'insert', '{}', insert_line=0, new_str='0'",
+            Some(json!({"command": "insert", "insert_line": 0, "new_str": "0"})),
+        ),
+        (
+            "'str_replace', '{}', old_str='no'",
+            Some(json!({"command": "str_replace", "old_str": "no"})),
+        ),
+        ("'undo_edit', '{}'", Some(json!({"command": "undo_edit"}))),
+        ("'dance', '{}'", Some(json!({"command": "dance"}))),
+    ];
+    server.action("edit", json!({"path": other, "command": "create", "file_text": "one\ntwo ü\n"}));
+    for (arguments, action) in steps {
+        let said = edit(&arguments.replace("{}", &path));
+        match action {
+            None => assert!(said.ends_with("     2\ttwo ü"), "{said}"),
+            Some(mut action) => {
+                action["path"] = json!(other);
+                let told = server.action("edit", action.clone());
+                assert_eq!(said.replace(&path, &other), content(&told).trim_end(), "{action}");
+            }
+        }
+    }
+    assert_eq!(server.output(&format!("cat {path}")), "1\ntwo ü");
+    // An interrupted cell, a child and a new kernel: each finds an editor.
+    let code = format!(
+        "import os\nif os.fork() == 0:\n    print(file_editor('view', '{path}'), flush=True)\n    os._exit(0)\nos.wait()\n\
+         print(file_editor('undo_edit', '{path}'))"
+    );
+    let said = cell(&server, &code);
+    assert!(content(&said).contains("undone successfully"), "{said}");
+    cell(&server, "os._exit(1)");
+    assert!(edit(&format!("'undo_edit', '{path}'")).starts_with("ERROR:\nNo edit history"));
 }

@@ -11,3 +11,4 @@ mod run;
 mod server;
 mod survival;
 mod transfer;
+mod user;

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
@@ -19,6 +20,8 @@ pub struct Server {
     child: Option<Child>,
     home: TempDir,
     pub url: String,
+    /// What it has said before it said where it serves.
+    pub said: String,
     agent: ureq::Agent,
     key: Option<&'static str>,
 }
@@ -40,6 +43,10 @@ pub struct Options {
     pub quiet: Option<u64>,
     /// What is in `.bashrc`.
     pub start_up: Option<String>,
+    /// Whether other users may come into the directory, where they find the program, too.
+    pub shared: bool,
+    /// Who starts the program, if not the user of the tests.
+    pub user: Option<u32>,
 }
 
 impl Server {
@@ -61,20 +68,49 @@ impl Server {
         // closed by the server, which a request that reused it could meet too late.
         let config = config.max_idle_connections(0).http_status_as_error(false);
         let config = config.timeout_global(Some(LIMIT)).build();
+        let (agent, key) = (config.into(), options.key);
         let mut server =
-            Self { child: None, home, url: String::new(), agent: config.into(), key: options.key };
+            Self { child: None, home, url: String::new(), said: String::new(), agent, key };
+        if options.shared {
+            server.share();
+        }
         server.launch(options);
         server
     }
 
+    /// Opens the directory to everybody, with a copy of the program: where it was built may be private. It is
+    /// copied by another process, because a file that this one has open cannot be executed.
+    fn share(&self) {
+        fs::set_permissions(self.home.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let mut copy = Command::new("cp");
+        let copied = copy.arg(env!("CARGO_BIN_EXE_sandbox")).arg(self.shared_program()).status();
+        assert!(copied.unwrap().success());
+    }
+
+    fn shared_program(&self) -> PathBuf {
+        self.home.path().join("sandbox")
+    }
+
     /// Starts the program; also again after [`Server::kill`].
     pub fn launch(&mut self, options: &Options) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
+        let mut command = match options.shared {
+            true => Command::new(self.shared_program()),
+            false => Command::new(env!("CARGO_BIN_EXE_sandbox")),
+        };
+        if let Some(user) = options.user {
+            command.uid(user).gid(user);
+        }
         command.args(["serve", "0", "--working-dir"]).arg(self.work());
         command.arg("--state").arg(self.home.path().join("state")).args(&options.arguments);
-        for name in
-            ["SESSION_API_KEY", "RUNTIME_USERNAME", "RUNTIME_UID", "VSCODE_PORT", "SANDBOX_HOST"]
-        {
+        for name in [
+            "SESSION_API_KEY",
+            "RUNTIME_USERNAME",
+            "RUNTIME_UID",
+            "SU_TO_USER",
+            "SANDBOX_GROUP_ID",
+            "VSCODE_PORT",
+            "SANDBOX_HOST",
+        ] {
             command.env_remove(name);
         }
         // A home without start-up files, so that the tests do not depend on the user's.
@@ -88,15 +124,17 @@ impl Server {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let (said, heard) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut line = String::new();
-            errors.read_line(&mut line).unwrap();
-            said.send(line).unwrap();
+            let mut lines = String::new();
+            while !lines.contains("http://") && errors.read_line(&mut lines).unwrap() > 0 {}
+            said.send(lines).unwrap();
             // Nobody reads more, but the program must be able to write it.
             let _ = errors.read_to_end(&mut Vec::new());
         });
-        let line = heard.recv_timeout(LIMIT).expect("the program says where it serves");
-        let url = line.split_once("http://").expect("an address").1.trim();
-        self.url = format!("http://{url}");
+        let said = heard.recv_timeout(LIMIT).expect("the program says where it serves");
+        let (said, url) =
+            said.split_once("http://").unwrap_or_else(|| panic!("no address: {said}"));
+        self.said = said.to_owned();
+        self.url = format!("http://{}", url.trim());
         self.child = Some(child);
     }
 

@@ -38,7 +38,7 @@ pub enum Act {
     /// Run a command in the agent's shell, show its output, and end with its exit code
     #[command(after_help = RUN_HELP)]
     Run(Run),
-    /// Run a cell in the agent's IPython kernel, and show what it prints
+    /// Run a cell in the agent's IPython kernel, show what it prints, and end with 1 if it fails
     Ipython {
         #[command(flatten)]
         shell: AgentShell,

@@ -189,6 +189,7 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     let metadata = observation.extras.get("metadata").unwrap_or(&Value::Null);
     let exit_code = metadata["exit_code"].as_i64();
     let suffix = metadata["suffix"].as_str().unwrap_or_default();
+    let has_failed = observation.success == Some(false);
     show(&mut context, &result, |observation| match shown {
         // A command that goes on may have been seen before; what is new of it is in the content.
         Shown::Nothing if exit_code == Some(-1) => Some(observation.content),
@@ -197,6 +198,7 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     })
     .await?;
     match exit_code {
+        None if has_failed => Err(Failure::Command(1)),
         None | Some(0) => Ok(()),
         Some(-1) => {
             output::note(suffix.trim());

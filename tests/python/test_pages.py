@@ -1,0 +1,38 @@
+"""Web pages of agents through a real daemon and the program that shows them."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Callable
+
+from vscode_bridge import agent
+
+from bridge import Daemon
+
+
+class Page(BaseHTTPRequestHandler):
+    """The same for every address."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<h1>A title</h1><a href='/next'>next</a>")
+
+
+def test_web_pages(
+    start_daemon: Callable[..., Daemon], enter: Callable[[Daemon], Daemon], workspace: Path
+) -> None:
+    # Without a Chromium, even where there is one.
+    flags = ["--sandbox", str(workspace), "--browser-program", "/no/such/browser"]
+    enter(start_daemon(*flags))
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        page = agent.browse(url)
+    assert (page.url, page.error, page.screenshot) == (url, None, None)
+    assert "A title" in page.content
+    assert "[1]: /next" in page.content
+    assert agent.browse(url).error
