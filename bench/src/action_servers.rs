@@ -121,12 +121,12 @@ struct ActionServer {
     client: ureq::Agent,
     start: Duration,
     file: PathBuf,
-    home: TempDir,
+    _home: TempDir,
 }
 
 impl ActionServer {
     fn start(name: &'static str, command: impl Fn(u16, &Path, &Path) -> Command) -> Result<Self> {
-        let home = tempfile::Builder::new().prefix("ra").tempdir_in("/tmp")?;
+        let home = tempfile::tempdir()?;
         let work = home.path().join("work");
         std::fs::create_dir(&work)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -149,7 +149,7 @@ impl ActionServer {
         }
         client.get(format!("{url}/alive")).call()?;
         let start = begun.elapsed();
-        Ok(Self { name, process, url, client, start, file: work.join("file"), home })
+        Ok(Self { name, process, url, client, start, file: work.join("file"), _home: home })
     }
 
     fn action(&self, action: &str, args: Value) -> Result<Value> {
@@ -197,15 +197,8 @@ impl ActionServer {
 }
 
 impl Drop for ActionServer {
-    /// Asks it to end, so that its shells end with it; theirs leaves its tmux server behind.
+    /// Asks it to end, so that its shells end with it.
     fn drop(&mut self) {
         self.process.terminate();
-        let Ok(entries) = std::fs::read_dir(self.home.path()) else { return };
-        for entry in
-            entries.flatten().filter(|e| e.file_name().as_encoded_bytes().starts_with(b"tmux-"))
-        {
-            let socket = entry.path().join("default");
-            let _ = Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output();
-        }
     }
 }

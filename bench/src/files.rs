@@ -11,6 +11,7 @@ use sandbox::files::{
     Durability, Editor, LineRange, Workspace, WriteOptions, read_bytes, read_text, write,
 };
 
+use crate::owner::directory_in_memory;
 use crate::report::{Figure, Report, Target, median_of};
 use crate::series::Series;
 
@@ -23,8 +24,7 @@ const OTHER_LINES: &str = "0123456789abcde\n";
 const SIZES: [(&str, usize, usize); 2] = [("1 KiB", 1024, 200), ("10 MiB", 10 * 1024 * 1024, 8)];
 
 pub fn measure(report: &mut Report, rounds: usize) -> Result<()> {
-    // In memory where there is such a place: disks have moods.
-    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+    let directory = directory_in_memory()?;
     let workspace = Workspace::confined(directory.path())?;
     // Both leave the time of writing to the system; syncing would measure the disk.
     let unsynced = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };

@@ -12,6 +12,7 @@ mod counts;
 mod files;
 mod framing;
 mod load;
+mod owner;
 mod peers;
 mod plot;
 mod process;
@@ -24,6 +25,7 @@ mod soak;
 mod standing;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -38,6 +40,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Measure(Measurement),
+    /// One server, in a process of its own
+    #[command(hide = true)]
+    Serve(servers::Server),
+    /// A hot path, repeated, for the instruction counter
+    #[command(hide = true)]
+    Repeat(counts::Repeat),
+}
+
+#[derive(Subcommand)]
+enum Measurement {
     /// Everything: the bridge, the sandbox, instruction counts
     All(Options),
     /// Only the bridge: latency, throughput, many clients, start, memory
@@ -48,12 +62,6 @@ enum Command {
     Counts(Options),
     /// Mixed traffic for minutes, during which memory and descriptors must not grow
     Soak(soak::Soak),
-    /// One server, in a process of its own
-    #[command(hide = true)]
-    Serve(servers::Server),
-    /// A hot path, repeated, for the instruction counter
-    #[command(hide = true)]
-    Repeat(counts::Repeat),
 }
 
 #[derive(Parser)]
@@ -71,18 +79,22 @@ struct Options {
     no_peers: bool,
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     match Cli::parse().command {
-        Command::Soak(options) => soak::soak(&options),
-        Command::Serve(server) => servers::serve(server),
-        Command::Repeat(repeat) => {
-            counts::repeat(&repeat);
-            Ok(())
-        }
-        Command::All(options) => measure(&options, &[bridge, sandbox, counts::measure]),
-        Command::Bridge(options) => measure(&options, &[bridge]),
-        Command::Sandbox(options) => measure(&options, &[sandbox]),
-        Command::Counts(options) => measure(&options, &[counts::measure]),
+        Command::Measure(measurement) => return owner::owned(|| work(measurement)),
+        Command::Serve(server) => servers::serve(server)?,
+        Command::Repeat(repeat) => counts::repeat(&repeat),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn work(measurement: Measurement) -> Result<()> {
+    match measurement {
+        Measurement::All(options) => measure(&options, &[bridge, sandbox, counts::measure]),
+        Measurement::Bridge(options) => measure(&options, &[bridge]),
+        Measurement::Sandbox(options) => measure(&options, &[sandbox]),
+        Measurement::Counts(options) => measure(&options, &[counts::measure]),
+        Measurement::Soak(options) => soak::soak(&options),
     }
 }
 

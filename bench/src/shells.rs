@@ -31,8 +31,7 @@ const FLOOD_LINES: usize = 1_562_500;
 const LINE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+\n";
 
 pub async fn measure(report: &mut Report, program: &Path, rounds: usize) -> Result<()> {
-    // A short path, because it holds sockets.
-    let directory = tempfile::Builder::new().prefix("rb").tempdir_in("/tmp")?;
+    let directory = tempfile::tempdir()?;
     let directory = directory.path();
     let shells = Shells::open(Config::new(directory.join("root"), program)).await?;
     let session = shells.create(spec(directory)).await?;
