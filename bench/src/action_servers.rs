@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::peers::Peers;
-use crate::process::Process;
+use crate::Run;
+use crate::process::{Process, built};
 use crate::report::{Figure, Report, Target, median_of};
 use crate::series::Series;
 
@@ -28,14 +28,16 @@ const RUNS: [(&str, &str, &str); 3] = [
     ("seq 1 10000", "seq 1 10000", "10000"),
 ];
 
-pub fn measure(report: &mut Report, program: &Path, peers: &Peers, rounds: usize) -> Result<()> {
+pub fn measure(run: &mut Run) -> Result<()> {
+    let Run { report, rounds, peers, .. } = run;
+    let program = built("sandbox")?;
     let mut servers = vec![ActionServer::start(OURS, |port, work, state| {
-        let mut command = Command::new(program);
+        let mut command = Command::new(&program);
         command.args(["serve", &port.to_string()]).arg("--state").arg(state);
         command.arg("--working-dir").arg(work);
         command
     })?];
-    match &peers.openhands {
+    match &peers.openhands() {
         Ok(python) => servers.push(ActionServer::start(THEIRS, |port, work, _| {
             let mut command = Command::new(python);
             command.args(["-m", "openhands.runtime.action_execution_server", &port.to_string()]);
@@ -46,7 +48,7 @@ pub fn measure(report: &mut Report, program: &Path, peers: &Peers, rounds: usize
         Err(reason) => report.note(format!("OpenHands is not compared: {reason}")),
     }
     let mut series = Series::default();
-    for round in 0..rounds {
+    for round in 0..*rounds {
         eprintln!("action servers: round {} of {rounds}", round + 1);
         // Once unmeasured at first: theirs starts what it needs with the first request.
         for server in &servers {

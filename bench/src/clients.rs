@@ -6,12 +6,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::Run;
 use crate::arms::{self, Arm, BROKER};
 use crate::framing::payload;
 use crate::load::latency;
-use crate::peers::{Peers, installed_modules};
-use crate::process::{Process, root};
-use crate::report::{Figure, Report, median_of};
+use crate::peers::installed_modules;
+use crate::process::{Process, built, root};
+use crate::report::{Figure, median_of};
 use crate::series::Series;
 
 const RUST: &str = "Rust client, Rust host";
@@ -20,21 +21,18 @@ const TYPESCRIPT: &str = "Rust client, the extension's TypeScript as host";
 const WHAT: &str = "latency";
 const COUNT: usize = 500;
 
-pub async fn measure(
-    report: &mut Report,
-    daemon: &Path,
-    peers: &Peers,
-    rounds: usize,
-) -> Result<()> {
+pub fn measure(run: &mut Run) -> Result<()> {
+    let Run { report, rounds, peers, runtime } = run;
+    let daemon = &built("bridge-daemon")?;
     let rust = arms::broker(BROKER, daemon, false)?;
-    let mut python = match &peers.python {
+    let mut python = match &peers.python() {
         Ok(program) => Some(python_client(program, &rust)?),
         Err(reason) => {
             report.note(format!("the Python client is not measured: {reason}"));
             None
         }
     };
-    let typescript = match &peers.node {
+    let typescript = match &peers.node() {
         Ok(_) => Some(arms::broker_with_host(TYPESCRIPT, daemon, typescript_host)?),
         Err(reason) => {
             report.note(format!("the TypeScript host is not measured: {reason}"));
@@ -42,11 +40,11 @@ pub async fn measure(
         }
     };
     let mut series = Series::default();
-    for round in 0..rounds {
+    for round in 0..*rounds {
         eprintln!("clients: round {} of {rounds}", round + 1);
         for (name, arm) in [(RUST, Some(&rust)), (TYPESCRIPT, typescript.as_ref())] {
             if let Some(arm) = arm {
-                let times = latency(&arm.target, &payload(200), COUNT).await?;
+                let times = runtime.block_on(latency(&arm.target, &payload(200), COUNT))?;
                 series.add(WHAT, name, median_of(times) * 1e6);
             }
         }
