@@ -9,6 +9,7 @@ mod arms;
 mod bare;
 mod clients;
 mod counts;
+mod editor;
 mod files;
 mod framing;
 mod load;
@@ -37,7 +38,7 @@ use clap::{Parser, Subcommand};
 /// chart.svg are written at the end. Ctrl-C ends everything that was started, and removes its files.
 ///
 /// Programs of this workspace are built first. tmux is needed for the sandbox. Peers (Node and Python servers,
-/// OpenHands) are installed below .cache, once. What cannot be installed, or a
+/// OpenHands, a VS Code with a browser) are installed below .cache, once. What cannot be installed, or a
 /// valgrind that is missing, is left out, and the reason is said.
 #[derive(Parser)]
 #[command(name = "bridge-bench", version)]
@@ -64,7 +65,7 @@ enum Measurement {
     All(Options),
     /// The bridge: latency, throughput, many clients, start, memory, and the ends in other languages
     Bridge(Options),
-    /// The ends of the bridge in other languages: Python, TypeScript
+    /// The ends of the bridge in other languages: Python, TypeScript, a real extension host
     Clients(Options),
     /// The sandbox: shells, files, the action server
     Sandbox(Options),

@@ -31,6 +31,11 @@ impl Peers {
         self.installed(install_openhands)
     }
 
+    /// The directory of the extension, with a VS Code and a browser beside it.
+    pub fn editor(&self) -> Installed {
+        self.installed(install_editor)
+    }
+
     fn installed(&self, install: fn() -> Result<PathBuf>) -> Installed {
         match self.wanted {
             true => install().map_err(|error| error.to_string()),
@@ -74,6 +79,13 @@ fn home() -> PathBuf {
 fn install_openhands() -> Result<PathBuf> {
     eprintln!("installing OpenHands, which takes some minutes the first time");
     Ok(run(&mut Command::new(root().join("scripts/setup-openhands")))?.trim_end().into())
+}
+
+fn install_editor() -> Result<PathBuf> {
+    let extension = root().join("vscode-ext");
+    run(&mut Command::new(root().join("scripts/setup-editor")))?;
+    installed_modules(&extension)?;
+    Ok(extension)
 }
 
 /// Installs the packages that a directory names, once.

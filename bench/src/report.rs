@@ -131,7 +131,7 @@ impl Report {
                     format!("{sign} {}, goal {}: {verdict}", target.must, target.goal)
                 });
                 let line = format!(
-                    "  {:<40} {:>9}  {:<28} {}",
+                    "  {:<48} {:>9}  {:<28} {}",
                     figure.name,
                     short(figure.value.median),
                     ratio.unwrap_or_default(),
