@@ -1,4 +1,5 @@
-// Bundles the extension into dist/extension.js. With --tests also each test file into out/.
+// Bundles the extension into dist/extension.js. With --tests also each test file, and the programs of the
+// tests and the benchmark, into out/.
 import { build } from 'esbuild';
 import { readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -10,6 +11,9 @@ const common = {
   sourcemap: true,
   logLevel: 'warning',
 };
+
+/** What else is started by name, besides the tests. */
+const PROGRAMS = ['index.ts', 'driver.ts', 'benchmark.ts'];
 
 rmSync('dist', { recursive: true, force: true });
 await build({
@@ -24,7 +28,7 @@ if (process.argv.includes('--tests')) {
   rmSync('out', { recursive: true, force: true });
   const entryPoints = ['unit', 'editor', 'e2e'].flatMap((ring) =>
     readdirSync(path.join('test', ring))
-      .filter((name) => name.endsWith('.test.ts') || name === 'index.ts' || name === 'driver.ts')
+      .filter((name) => name.endsWith('.test.ts') || PROGRAMS.includes(name))
       .map((name) => path.join('test', ring, name)),
   );
   await build({

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::peers::Peers;
-use crate::process::Process;
+use crate::Run;
+use crate::process::{Process, built};
 use crate::report::{Figure, Report, Target, median_of};
 use crate::series::Series;
 
@@ -28,14 +28,16 @@ const RUNS: [(&str, &str, &str); 3] = [
     ("seq 1 10000", "seq 1 10000", "10000"),
 ];
 
-pub fn measure(report: &mut Report, program: &Path, peers: &Peers, rounds: usize) -> Result<()> {
+pub fn measure(run: &mut Run) -> Result<()> {
+    let Run { report, rounds, peers, .. } = run;
+    let program = built("sandbox")?;
     let mut servers = vec![ActionServer::start(OURS, |port, work, state| {
-        let mut command = Command::new(program);
+        let mut command = Command::new(&program);
         command.args(["serve", &port.to_string()]).arg("--state").arg(state);
         command.arg("--working-dir").arg(work);
         command
     })?];
-    match &peers.openhands {
+    match &peers.openhands() {
         Ok(python) => servers.push(ActionServer::start(THEIRS, |port, work, _| {
             let mut command = Command::new(python);
             command.args(["-m", "openhands.runtime.action_execution_server", &port.to_string()]);
@@ -46,7 +48,7 @@ pub fn measure(report: &mut Report, program: &Path, peers: &Peers, rounds: usize
         Err(reason) => report.note(format!("OpenHands is not compared: {reason}")),
     }
     let mut series = Series::default();
-    for round in 0..rounds {
+    for round in 0..*rounds {
         eprintln!("action servers: round {} of {rounds}", round + 1);
         // Once unmeasured at first: theirs starts what it needs with the first request.
         for server in &servers {
@@ -121,12 +123,12 @@ struct ActionServer {
     client: ureq::Agent,
     start: Duration,
     file: PathBuf,
-    home: TempDir,
+    _home: TempDir,
 }
 
 impl ActionServer {
     fn start(name: &'static str, command: impl Fn(u16, &Path, &Path) -> Command) -> Result<Self> {
-        let home = tempfile::Builder::new().prefix("ra").tempdir_in("/tmp")?;
+        let home = tempfile::tempdir()?;
         let work = home.path().join("work");
         std::fs::create_dir(&work)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -149,7 +151,7 @@ impl ActionServer {
         }
         client.get(format!("{url}/alive")).call()?;
         let start = begun.elapsed();
-        Ok(Self { name, process, url, client, start, file: work.join("file"), home })
+        Ok(Self { name, process, url, client, start, file: work.join("file"), _home: home })
     }
 
     fn action(&self, action: &str, args: Value) -> Result<Value> {
@@ -197,15 +199,8 @@ impl ActionServer {
 }
 
 impl Drop for ActionServer {
-    /// Asks it to end, so that its shells end with it; theirs leaves its tmux server behind.
+    /// Asks it to end, so that its shells end with it.
     fn drop(&mut self) {
         self.process.terminate();
-        let Ok(entries) = std::fs::read_dir(self.home.path()) else { return };
-        for entry in
-            entries.flatten().filter(|e| e.file_name().as_encoded_bytes().starts_with(b"tmux-"))
-        {
-            let socket = entry.path().join("default");
-            let _ = Command::new("tmux").arg("-S").arg(socket).arg("kill-server").output();
-        }
     }
 }

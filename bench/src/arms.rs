@@ -9,7 +9,6 @@ use tempfile::TempDir;
 
 use crate::framing::Framing;
 use crate::load::{Address, Target};
-use crate::peers::Peers;
 use crate::process::{Process, ourselves, root};
 use crate::servers::HostTarget;
 
@@ -59,22 +58,22 @@ pub const NODE: &str = "Node ws server (1 hop)";
 pub const SOCKET_IO: &str = "python-socketio broker (2 hops)";
 
 /// Starts every arm that can be.
-pub fn start(daemon: &Path, peers: &Peers) -> Result<Vec<Arm>> {
+pub fn start(daemon: &Path, node: Option<PathBuf>, python: Option<PathBuf>) -> Result<Vec<Arm>> {
     let mut arms = vec![
         one_hop(ECHO, &mut ourselves(&["serve", "web-socket"])?, Framing::Echo)?,
         one_hop(JSONRPSEE, &mut ourselves(&["serve", "jsonrpsee"])?, Framing::JsonRpc("echo"))?,
         broker(BROKER, daemon, false)?,
         broker(BROKER_UNIX, daemon, true)?,
     ];
-    if let Ok(modules) = &peers.node {
+    if let Some(modules) = node {
         let mut command = Command::new("node");
         command
             .arg(root().join("bench/peers/ws.js"))
             .env("NODE_PATH", modules.join("node_modules"));
         arms.push(one_hop(NODE, &mut command, Framing::Typed)?);
     }
-    if let Ok(python) = &peers.python {
-        arms.push(socket_io(python)?);
+    if let Some(python) = python {
+        arms.push(socket_io(&python)?);
     }
     Ok(arms)
 }

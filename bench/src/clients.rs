@@ -1,54 +1,68 @@
-//! What the ends of the bridge in other languages cost: the Python client, and the connection with which
-//! the extension answers.
+//! What the ends of the bridge in other languages cost: the Python client, the connection with which the
+//! extension answers, and the whole extension in a real editor.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::Run;
 use crate::arms::{self, Arm, BROKER};
-use crate::framing::payload;
+use crate::editor::Editor;
+use crate::framing::{Framing, payload};
 use crate::load::latency;
-use crate::peers::{Peers, installed_modules};
-use crate::process::{Process, root};
-use crate::report::{Figure, Report, median_of};
+use crate::peers::installed_modules;
+use crate::process::{Process, built, root};
+use crate::report::{Figure, median_of};
 use crate::series::Series;
 
 const RUST: &str = "Rust client, Rust host";
 const PYTHON: &str = "Python client, Rust host";
 const TYPESCRIPT: &str = "Rust client, the extension's TypeScript as host";
+const EDITOR_COMMAND: &str = "Rust client, VS Code as host: a command";
+const EDITOR_CHAT: &str = "Rust client, VS Code as host: a chat";
 const WHAT: &str = "latency";
 const COUNT: usize = 500;
 
-pub async fn measure(
-    report: &mut Report,
-    daemon: &Path,
-    peers: &Peers,
-    rounds: usize,
-) -> Result<()> {
+pub fn measure(run: &mut Run) -> Result<()> {
+    let Run { report, rounds, peers, runtime } = run;
+    let daemon = &built("bridge-daemon")?;
     let rust = arms::broker(BROKER, daemon, false)?;
-    let mut python = match &peers.python {
+    let mut python = match &peers.python() {
         Ok(program) => Some(python_client(program, &rust)?),
         Err(reason) => {
             report.note(format!("the Python client is not measured: {reason}"));
             None
         }
     };
-    let typescript = match &peers.node {
+    let typescript = match &peers.node() {
         Ok(_) => Some(arms::broker_with_host(TYPESCRIPT, daemon, typescript_host)?),
         Err(reason) => {
             report.note(format!("the TypeScript host is not measured: {reason}"));
             None
         }
     };
+    let editor = match peers.editor().and_then(|_| started_editor(daemon)) {
+        Ok(editor) => Some(editor),
+        Err(reason) => {
+            report.note(format!("the extension in a real editor is not measured: {reason}"));
+            None
+        }
+    };
+    let mut targets = vec![(RUST, rust.target.clone())];
+    if let Some(arm) = &typescript {
+        targets.push((TYPESCRIPT, arm.target.clone()));
+    }
+    if let Some(editor) = &editor {
+        targets.push((EDITOR_COMMAND, editor.target(Framing::EditorCommand("benchmark.echo"))?));
+        targets.push((EDITOR_CHAT, editor.target(Framing::JsonRpc("vscode/chat"))?));
+    }
     let mut series = Series::default();
-    for round in 0..rounds {
+    for round in 0..*rounds {
         eprintln!("clients: round {} of {rounds}", round + 1);
-        for (name, arm) in [(RUST, Some(&rust)), (TYPESCRIPT, typescript.as_ref())] {
-            if let Some(arm) = arm {
-                let times = latency(&arm.target, &payload(200), COUNT).await?;
-                series.add(WHAT, name, median_of(times) * 1e6);
-            }
+        for (name, target) in &targets {
+            let times = runtime.block_on(latency(target, &payload(200), COUNT));
+            series.add(WHAT, name, median_of(times.context(*name)?) * 1e6);
         }
         if let Some(python) = &mut python {
             python.write_line(&COUNT.to_string())?;
@@ -56,11 +70,19 @@ pub async fn measure(
         }
     }
     let group = "Clients and hosts, one request of 200 B: p50 in µs, and × Rust at both ends";
-    for name in [RUST, PYTHON, TYPESCRIPT] {
-        let ratios = series.ratios(WHAT, name, RUST);
-        report.add(group, Figure::new(name, series.get(WHAT, name)).with_ratios(ratios, None));
+    for name in [RUST, PYTHON, TYPESCRIPT, EDITOR_COMMAND, EDITOR_CHAT] {
+        if let Some(times) = series.get(WHAT, name) {
+            let ratios = series.ratios(WHAT, name, RUST);
+            report.add(group, Figure::new(name, Some(times)).with_ratios(ratios, None));
+        }
     }
     Ok(())
+}
+
+/// A machine on which an editor does not start still shows all other figures.
+fn started_editor(daemon: &Path) -> Result<Editor, String> {
+    eprintln!("clients: starting VS Code");
+    Editor::start(daemon).map_err(|error| format!("{error:#}"))
 }
 
 fn python_client(program: &Path, broker: &Arm) -> Result<Process> {

@@ -11,7 +11,9 @@ use sandbox::files::{
     Durability, Editor, LineRange, Workspace, WriteOptions, read_bytes, read_text, write,
 };
 
-use crate::report::{Figure, Report, Target, median_of};
+use crate::Run;
+use crate::owner::directory_in_memory;
+use crate::report::{Figure, Target, median_of};
 use crate::series::Series;
 
 const STD: &str = "std::fs";
@@ -22,14 +24,14 @@ const OTHER: &str = "another line...\n";
 const OTHER_LINES: &str = "0123456789abcde\n";
 const SIZES: [(&str, usize, usize); 2] = [("1 KiB", 1024, 200), ("10 MiB", 10 * 1024 * 1024, 8)];
 
-pub fn measure(report: &mut Report, rounds: usize) -> Result<()> {
-    // In memory where there is such a place: disks have moods.
-    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+pub fn measure(run: &mut Run) -> Result<()> {
+    let Run { report, rounds, .. } = run;
+    let directory = directory_in_memory()?;
     let workspace = Workspace::confined(directory.path())?;
     // Both leave the time of writing to the system; syncing would measure the disk.
     let unsynced = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };
     let mut series = Series::default();
-    for _ in 0..rounds {
+    for _ in 0..*rounds {
         for (size, bytes, count) in SIZES {
             let content = FIRST.to_owned() + &OTHER_LINES.repeat(bytes / 16 - 1);
             let (plain, path) = (directory.path().join("plain"), workspace.path("ours")?);

@@ -9,6 +9,8 @@ pub enum Framing {
     Echo,
     /// JSON-RPC to a method that returns its params.
     JsonRpc(&'static str),
+    /// JSON-RPC to a command of an editor that returns its argument.
+    EditorCommand(&'static str),
     /// The dialect of the original bridge, in a server without a broker.
     Typed,
     /// Socket.IO events with acknowledgements.
@@ -23,6 +25,9 @@ impl Framing {
             Self::JsonRpc(method) => format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"message":"{payload}"}}}}"#
             ),
+            Self::EditorCommand(command) => format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"vscode/executeCommand","params":{{"command":"{command}","args":["{payload}"]}}}}"#
+            ),
             Self::Typed => {
                 format!(r#"{{"id":{id},"type":"chat","params":{{"message":"{payload}"}}}}"#)
             }
@@ -30,10 +35,13 @@ impl Framing {
         }
     }
 
-    /// The id that a reply answers, if it is one. A reply that does not carry the payload is an error.
+    /// The id that a message answers, or none if it is no reply. A reply without the payload is an error.
     pub fn reply(self, text: &str, payload: &str) -> Result<Option<u64>> {
         let id = match self {
-            Self::Echo | Self::JsonRpc(_) | Self::Typed => text.split(r#""id":"#).nth(1),
+            Self::JsonRpc(_) if text.starts_with(PROGRESS) => return Ok(None),
+            Self::Echo | Self::JsonRpc(_) | Self::EditorCommand(_) | Self::Typed => {
+                text.split(r#""id":"#).nth(1)
+            }
             Self::SocketIo => match text.strip_prefix("43") {
                 Some(rest) => Some(rest),
                 None => return Ok(None),
@@ -46,6 +54,9 @@ impl Framing {
     }
 }
 
+/// How the daemon begins to pass on a piece of an answer before the answer.
+const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"$/progress""#;
+
 /// A payload such that the whole request has about this many bytes.
 pub fn payload(bytes: usize) -> String {
     let envelope = Framing::JsonRpc("vscode/chat").request(1000, "").len();
@@ -54,4 +65,21 @@ pub fn payload(bytes: usize) -> String {
         .cycle()
         .take(bytes.saturating_sub(envelope))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_of_an_answer_is_no_answer() {
+        let framing = Framing::JsonRpc("vscode/chat");
+        let piece =
+            r#"{"jsonrpc":"2.0","method":"$/progress","params":{"id":7,"value":{"text":"hi"}}}"#;
+        assert_eq!(framing.reply(piece, "hi").unwrap(), None);
+        let answer = r#"{"jsonrpc":"2.0","id":7,"result":{"response":"hi"}}"#;
+        assert_eq!(framing.reply(answer, "hi").unwrap(), Some(7));
+        let other = r#"{"jsonrpc":"2.0","id":7,"result":{"response":""}}"#;
+        assert!(framing.reply(other, "hi").is_err());
+    }
 }

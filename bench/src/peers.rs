@@ -7,34 +7,45 @@ use anyhow::{Result, bail};
 
 use crate::process::root;
 
-/// What is there to compare with. An absent peer says why.
+/// A peer that is ready, or why it is not.
+pub type Installed = Result<PathBuf, String>;
+
+/// What there is to compare with. Each is installed when it is first asked for, below `.cache`.
 pub struct Peers {
-    pub node: Result<PathBuf, String>,
-    pub python: Result<PathBuf, String>,
-    /// The interpreter of an environment with OpenHands.
-    pub openhands: Result<PathBuf, String>,
+    pub wanted: bool,
 }
 
 impl Peers {
-    pub fn none(reason: &str) -> Self {
-        let absent = || Err(reason.to_owned());
-        Self { node: absent(), python: absent(), openhands: absent() }
+    /// The directory that holds `node_modules` with a WebSocket server.
+    pub fn node(&self) -> Installed {
+        self.installed(install_node)
     }
 
-    /// Installs them below `.cache/bench`, once.
-    pub fn install() -> Self {
-        let home = root().join(".cache/bench");
-        Self {
-            node: install_node(&home).map_err(|error| error.to_string()),
-            python: install_python(&home).map_err(|error| error.to_string()),
-            openhands: install_openhands().map_err(|error| error.to_string()),
+    /// The interpreter of an environment with a Socket.IO server and what our client needs.
+    pub fn python(&self) -> Installed {
+        self.installed(install_python)
+    }
+
+    /// The interpreter of an environment with OpenHands.
+    pub fn openhands(&self) -> Installed {
+        self.installed(install_openhands)
+    }
+
+    /// The directory of the extension, with a VS Code and a browser beside it.
+    pub fn editor(&self) -> Installed {
+        self.installed(install_editor)
+    }
+
+    fn installed(&self, install: fn() -> Result<PathBuf>) -> Installed {
+        match self.wanted {
+            true => install().map_err(|error| error.to_string()),
+            false => Err("left out by --no-peers".to_owned()),
         }
     }
 }
 
-/// Returns the directory that holds `node_modules`.
-fn install_node(home: &Path) -> Result<PathBuf> {
-    let directory = home.join("node");
+fn install_node() -> Result<PathBuf> {
+    let directory = home().join("node");
     if !directory.join("node_modules/ws").exists() {
         std::fs::create_dir_all(&directory)?;
         run(Command::new("npm")
@@ -45,13 +56,12 @@ fn install_node(home: &Path) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Returns the interpreter of an environment with the libraries.
-fn install_python(home: &Path) -> Result<PathBuf> {
-    let directory = home.join("python");
+fn install_python() -> Result<PathBuf> {
+    let directory = home().join("python");
     let python = directory.join("bin/python");
     let marker = directory.join("installed");
     if !marker.exists() {
-        std::fs::create_dir_all(home)?;
+        std::fs::create_dir_all(home())?;
         run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
         run(Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
@@ -61,10 +71,21 @@ fn install_python(home: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
+fn home() -> PathBuf {
+    root().join(".cache/bench")
+}
+
 /// About a gigabyte, and it wants Python 3.12.
 fn install_openhands() -> Result<PathBuf> {
     eprintln!("installing OpenHands, which takes some minutes the first time");
     Ok(run(&mut Command::new(root().join("scripts/setup-openhands")))?.trim_end().into())
+}
+
+fn install_editor() -> Result<PathBuf> {
+    let extension = root().join("vscode-ext");
+    run(&mut Command::new(root().join("scripts/setup-editor")))?;
+    installed_modules(&extension)?;
+    Ok(extension)
 }
 
 /// Installs the packages that a directory names, once.

@@ -66,6 +66,12 @@ impl Process {
         let _ = self.child.wait();
     }
 
+    /// Closes its stdin, for programs that end by that, and waits until it has ended.
+    pub fn hang_up(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+
     /// Memory that is resident now.
     pub fn resident_kib(&self) -> Result<f64> {
         resident_kib(self.child.id())

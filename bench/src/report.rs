@@ -12,6 +12,9 @@ use serde::Serialize;
 pub struct Report {
     groups: Vec<Group>,
     notes: Vec<String>,
+    /// How many groups are on the screen.
+    #[serde(skip)]
+    printed: usize,
 }
 
 #[derive(Serialize)]
@@ -106,13 +109,17 @@ impl Report {
         }
     }
 
+    /// What is to be said besides figures: is said at once.
+    #[allow(clippy::print_stdout, reason = "part of the table")]
     pub fn note(&mut self, note: String) {
+        println!("\nNote: {note}");
         self.notes.push(note);
     }
 
+    /// Shows the groups that were added since the last time.
     #[allow(clippy::print_stdout, reason = "the table is what we are run for")]
-    pub fn print(&self) {
-        for group in &self.groups {
+    pub fn print_new(&mut self) {
+        for group in &self.groups[self.printed..] {
             println!("\n{}", group.title);
             for figure in &group.figures {
                 let ratio = figure.ratio.map(|Spread { median, least, most }| {
@@ -124,7 +131,7 @@ impl Report {
                     format!("{sign} {}, goal {}: {verdict}", target.must, target.goal)
                 });
                 let line = format!(
-                    "  {:<40} {:>9}  {:<28} {}",
+                    "  {:<48} {:>9}  {:<28} {}",
                     figure.name,
                     short(figure.value.median),
                     ratio.unwrap_or_default(),
@@ -133,9 +140,7 @@ impl Report {
                 println!("{}", line.trim_end());
             }
         }
-        for note in &self.notes {
-            println!("\n{note}");
-        }
+        self.printed = self.groups.len();
     }
 
     /// Writes `figures.json` and `chart.svg`.

@@ -1,15 +1,15 @@
 //! Latency, throughput and CPU time of all arms, in rounds: each arm has its turn in each, and begins
 //! with the floor. So a ratio compares two figures that are moments apart.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::Run;
 use crate::arms::{self, Arm, BROKER, ECHO, Floor, JSONRPSEE, SOCKET_IO};
 use crate::framing::payload;
 use crate::load::{floor, latency, many, pipelined};
-use crate::peers::Peers;
+use crate::process::{allow_files, built};
 use crate::report::{Figure, Report, Target, median_of};
 use crate::series::Series;
 
@@ -19,18 +19,25 @@ const IN_FLIGHT: u64 = 64;
 const CROWDS: [usize; 3] = [1, 100, 1000];
 const MOMENT: Duration = Duration::from_millis(500);
 
-pub async fn measure(
-    report: &mut Report,
-    daemon: &Path,
-    peers: &Peers,
-    rounds: usize,
-) -> Result<()> {
-    for (peer, installed) in [("Node ws", &peers.node), ("python-socketio", &peers.python)] {
+/// A thousand clients on either side, and some room.
+const OPEN_FILES: u64 = 2200;
+
+pub fn measure(run: &mut Run) -> Result<()> {
+    allow_files(OPEN_FILES)?;
+    let Run { report, rounds, peers, runtime } = run;
+    let (node, python) = (peers.node(), peers.python());
+    for (peer, installed) in [("Node ws", &node), ("python-socketio", &python)] {
         if let Err(reason) = installed {
             report.note(format!("{peer} is not compared: {reason}"));
         }
     }
-    let arms = arms::start(daemon, peers)?;
+    let arms = arms::start(&built("bridge-daemon")?, node.ok(), python.ok())?;
+    let series = runtime.block_on(all_rounds(&arms, *rounds))?;
+    summarise(report, &series, &arms);
+    Ok(())
+}
+
+async fn all_rounds(arms: &[Arm], rounds: usize) -> Result<Series> {
     let (tcp, unix) = (Floor::tcp()?, Floor::unix()?);
     let mut series = Series::default();
     for round in 0..rounds {
@@ -46,8 +53,7 @@ pub async fn measure(
             series.add(format!("ratio {size}"), UNIX_FLOOR, local / bare);
         }
     }
-    summarise(report, &series, &arms);
-    Ok(())
+    Ok(series)
 }
 
 const UNIX_FLOOR: &str = "Unix socket echo (floor)";

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use sandbox::shell::{Config, Progress, Session, SessionSpec, Shells, Wait};
 
+use crate::Run;
 use crate::bare::{BarePty, BareTmux, Terminal};
-use crate::process::resident_kib;
+use crate::process::{built, resident_kib};
 use crate::report::{Figure, Report, Target, median_of};
 use crate::series::Series;
 
@@ -30,9 +31,13 @@ const FLOODS: usize = 3;
 const FLOOD_LINES: usize = 1_562_500;
 const LINE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+\n";
 
-pub async fn measure(report: &mut Report, program: &Path, rounds: usize) -> Result<()> {
-    // A short path, because it holds sockets.
-    let directory = tempfile::Builder::new().prefix("rb").tempdir_in("/tmp")?;
+pub fn measure(run: &mut Run) -> Result<()> {
+    let program = built("sandbox")?;
+    run.runtime.block_on(compare(&mut run.report, &program, run.rounds))
+}
+
+async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<()> {
+    let directory = tempfile::tempdir()?;
     let directory = directory.path();
     let shells = Shells::open(Config::new(directory.join("root"), program)).await?;
     let session = shells.create(spec(directory)).await?;

@@ -6,15 +6,23 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+use crate::Run;
 use crate::arms::{daemon_process, tcp_address};
 use crate::framing::Framing;
 use crate::load::Target as Server;
+use crate::process::{allow_files, built};
 use crate::report::{Figure, Report, Target};
 
 const STARTS: usize = 20;
 const CLIENTS: usize = 1000;
 
-pub async fn measure(report: &mut Report, daemon: &Path, rounds: usize) -> Result<()> {
+pub fn measure(run: &mut Run) -> Result<()> {
+    let daemon = built("bridge-daemon")?;
+    start(&mut run.report, &daemon)?;
+    run.runtime.block_on(memory(&mut run.report, &daemon, run.rounds))
+}
+
+fn start(report: &mut Report, daemon: &Path) -> Result<()> {
     let (mut beyond, mut empty) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let begun = Instant::now();
@@ -31,7 +39,12 @@ pub async fn measure(report: &mut Report, daemon: &Path, rounds: usize) -> Resul
     report.add(group, Figure::new("empty process", Some(&empty)));
     let figure = Figure::new("daemon ready, beyond that", Some(&beyond));
     report.add(group, figure.with_target(Target::at_most(5.0, 1.0)));
+    Ok(())
+}
 
+async fn memory(report: &mut Report, daemon: &Path, rounds: usize) -> Result<()> {
+    // One for each client, and some room.
+    allow_files(CLIENTS as u64 + 200)?;
     let (mut idle, mut each) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let directory = tempfile::tempdir()?;

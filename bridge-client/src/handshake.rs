@@ -199,6 +199,10 @@ mod tests {
             Error::Refused { status: 503, reason, .. } => assert!(reason.contains("try later")),
             other => panic!("{other:?}"),
         }
+        match check("HTTP/1.1 418 Teapot\r\n\r\n").unwrap_err() {
+            Error::Refused { status: 418, reason, .. } => assert!(reason.contains("same version")),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -213,6 +217,12 @@ mod tests {
         theirs.write_all(flood.as_bytes()).await.unwrap();
         let error = within("a verdict", upgrade(&mut ours, &endpoint)).await.unwrap_err();
         assert!(matches!(error, Error::NotABridge { .. }), "{error}");
+
+        let (mut ours, mut theirs) = tokio::io::duplex(64 * 1024);
+        theirs.write_all(b"HTTP/1.1 101").await.unwrap();
+        theirs.shutdown().await.unwrap();
+        let error = within("a verdict", upgrade(&mut ours, &endpoint)).await.unwrap_err();
+        assert!(matches!(error, Error::Unreachable { .. }), "{error}");
 
         let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
         drop(theirs);

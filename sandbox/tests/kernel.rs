@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
+#[path = "support/kernel_python.rs"]
+mod kernel_python;
 mod support;
 
 use std::{
@@ -9,10 +11,10 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::OnceLock,
     time::Duration,
 };
 
+use kernel_python::kernel_python;
 use sandbox::{
     kernel::{
         CellEnd, CellOutput, CellResult, Error, ExecuteOptions, Kernel, KernelSpec, find_python,
@@ -23,15 +25,8 @@ use support::{processes_with, test, within};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-/// A Python that has a kernel.
 fn python() -> &'static Path {
-    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
-    PYTHON.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/setup-kernel");
-        let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
-        assert!(output.status.success(), "scripts/setup-kernel failed: {}", output.status);
-        String::from_utf8(output.stdout).unwrap().trim_end().into()
-    })
+    Path::new(kernel_python())
 }
 
 /// A kernel with a directory of its own, and whatever else it is given.

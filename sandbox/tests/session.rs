@@ -162,6 +162,7 @@ fn what_users_do_to_their_shell_does_not_break_it() {
             "bind -r '\\C-m'",
             "bind '\"\\C-m\": accept-line'",
             "bind '\"\\C-e\": \"x\"'",
+            "bind '\"\\C-^\": \"x\"'",
             "set -o posix",
             "set +o posix",
             "shopt -s nocasematch extglob nullglob failglob",

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -107,17 +106,6 @@ fn launch(directories: [&TempDir; 3], flags: &[String]) -> Daemon {
 
 fn owned(flags: &[&str]) -> Vec<String> {
     flags.iter().map(|&flag| flag.to_owned()).collect()
-}
-
-/// A Python that has a kernel, which `scripts/setup-kernel` makes.
-pub fn kernel_python() -> &'static str {
-    static PYTHON: OnceLock<String> = OnceLock::new();
-    PYTHON.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/setup-kernel");
-        let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
-        assert!(output.status.success(), "scripts/setup-kernel failed: {}", output.status);
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-    })
 }
 
 impl Socket {

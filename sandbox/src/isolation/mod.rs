@@ -177,6 +177,12 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// Somebody named a level that is none.
+    #[error("there is no isolation level {name:?}: use {}", Level::ALL.map(Level::name).join(" or "))]
+    NoSuchLevel {
+        /// What was said.
+        name: String,
+    },
     /// The launcher was called with something that is no policy.
     #[error("bad launcher arguments: {reason}")]
     Arguments {
@@ -298,8 +304,7 @@ impl FromStr for Level {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|level| level.name() == text);
-        let reason = || format!("{text:?} is no isolation level, say none or landlock");
-        found.ok_or_else(|| Error::Arguments { reason: reason() })
+        found.ok_or_else(|| Error::NoSuchLevel { name: text.to_owned() })
     }
 }
 

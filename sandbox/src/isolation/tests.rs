@@ -237,3 +237,9 @@ fn probing_leaves_this_process_as_it_was() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "still possible").unwrap();
 }
+
+#[test]
+fn an_unknown_level_is_refused_with_those_that_there_are() {
+    let error = "walls".parse::<Level>().unwrap_err().to_string();
+    assert_eq!(error, "there is no isolation level \"walls\": use none or landlock");
+}

@@ -6,7 +6,7 @@ use sandbox::isolation::{self, Level, Unavailable};
 use serde_json::json;
 
 use crate::{
-    ipython::python,
+    kernel_python::kernel_python,
     server::{Options, Server, content, exit_code},
 };
 
@@ -20,7 +20,8 @@ fn what_is_required_holds_for_commands_and_cells() {
         Err(error) => panic!("{error}"),
     }
     let [temporary, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let arguments = ["--require", "landlock", "--plugins", "jupyter", "--kernel-python", python()];
+    let arguments =
+        ["--require", "landlock", "--plugins", "jupyter", "--kernel-python", kernel_python()];
     let server = Server::start_with(&Options {
         arguments: arguments.map(str::to_owned).to_vec(),
         variables: vec![("TMPDIR", temporary.path().to_str().unwrap().to_owned())],

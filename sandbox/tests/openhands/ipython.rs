@@ -1,27 +1,12 @@
 //! Cells, in an environment that `scripts/setup-kernel` makes.
 
-use std::{
-    process::{Command, Stdio},
-    sync::OnceLock,
-};
-
 use serde_json::{Value, json};
 
+use crate::kernel_python::kernel_python;
 use crate::server::{Options, Server, content};
 
-/// A Python that has a kernel.
-pub fn python() -> &'static str {
-    static PYTHON: OnceLock<String> = OnceLock::new();
-    PYTHON.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/setup-kernel");
-        let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
-        assert!(output.status.success(), "scripts/setup-kernel failed: {}", output.status);
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-    })
-}
-
 fn start() -> Server {
-    let arguments = ["--plugins", "jupyter", "agent_skills", "--kernel-python", python()];
+    let arguments = ["--plugins", "jupyter", "agent_skills", "--kernel-python", kernel_python()];
     let arguments = arguments.map(str::to_owned).to_vec();
     Server::start_with(&Options { arguments, ..Options::default() })
 }
@@ -37,7 +22,7 @@ fn cells_print_and_remember() {
     let extra = format!(
         "[Jupyter current working directory: {}]\n[Jupyter Python interpreter: {}]",
         server.work().display(),
-        python()
+        kernel_python()
     );
     assert_eq!(content(&observation), format!("six\n42\n{extra}"));
     assert_eq!(observation["observation"], "run_ipython");

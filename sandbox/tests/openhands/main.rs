@@ -7,6 +7,8 @@ mod confined;
 mod files;
 mod http;
 mod ipython;
+#[path = "../support/kernel_python.rs"]
+mod kernel_python;
 mod run;
 mod server;
 mod survival;

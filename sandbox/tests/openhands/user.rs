@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    ipython::python,
+    kernel_python::kernel_python,
     server::{Options, Server, content, exit_code, metadata},
 };
 
@@ -59,7 +59,7 @@ fn python_for_all(directory: &Path) -> Option<PathBuf> {
         let is_open = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o005 == 0o005;
         real.ancestors().all(is_open)
     };
-    let (tested, system) = (Path::new(python()), Path::new("/usr/bin/python3"));
+    let (tested, system) = (Path::new(kernel_python()), Path::new("/usr/bin/python3"));
     if is_open(tested) {
         return Some(tested.to_owned());
     }

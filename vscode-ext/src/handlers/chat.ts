@@ -25,9 +25,10 @@ export async function chat(ctx: Ctx, params: unknown): Promise<ChatResult> {
     return { response: '', conversationId, blocked: true, blockedReason: reason, openedChat: false };
   };
 
-  const offered = await vscode.lm.selectChatModels();
+  const name = wanted ?? defaultModel();
+  const offered = await offeredModels(name);
   ctx.signal.throwIfAborted();
-  const choice = chooseModel(offered, wanted ?? defaultModel());
+  const choice = chooseModel(offered, name);
   if (choice.kind === 'none') {
     return blocked(
       'no model: sign in to a provider of language models, such as GitHub Copilot, in this window',
@@ -60,6 +61,15 @@ export async function chat(ctx: Ctx, params: unknown): Promise<ChatResult> {
     }
     throw error;
   }
+}
+
+/**
+ * The models to choose from: the one with this id, or all. With each model that needs consent the editor
+ * looks up whether it was given, which takes a tenth of a second.
+ */
+async function offeredModels(name: string): Promise<vscode.LanguageModelChat[]> {
+  const named = name !== '' ? await vscode.lm.selectChatModels({ id: name }) : [];
+  return named.length > 0 ? named : vscode.lm.selectChatModels();
 }
 
 /** Sends the conversation and collects the answer, passing it on piece by piece. */

@@ -90,3 +90,34 @@ fn draining_fails_what_is_in_flight_and_closes_everybody() {
     assert_eq!(kind(&w.take_one(client)), "ShuttingDown", "what was on its way is answered");
     assert!(w.take(host).is_empty());
 }
+
+#[test]
+fn while_draining_only_requests_are_answered() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.event(Event::Drain);
+    w.says(client, event("anything", json!({}), None));
+    assert!(w.take(client).is_empty() && w.take(host).is_empty());
+}
+
+#[test]
+fn whoever_is_not_there_is_not_heard() {
+    let mut w = world();
+    let (host, stranger) = (w.host(1), PeerId(9));
+    w.says(stranger, call(1, json!({})));
+    w.event(Event::Sent { peer: stranger, messages: 1, bytes: 10 });
+    w.closes(stranger);
+    assert!(w.take(stranger).is_empty() && w.take(host).is_empty());
+    w.closes(host);
+    w.assert_settled();
+}
+
+#[test]
+fn a_cancel_without_params_cancels_nothing() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.client(2));
+    w.says(client, call(1, json!({})));
+    w.take(host);
+    w.says(client, json!({"jsonrpc": "2.0", "method": "$/cancelRequest"}));
+    assert!(w.take(client).is_empty() && w.take(host).is_empty());
+}

@@ -311,3 +311,18 @@ fn as_many_operations_are_remembered_after_their_end_as_may_be_pending() {
     w.says(client, started(1, "t"));
     assert_eq!(w.take(host).len(), 1, "the oldest was forgotten");
 }
+
+#[test]
+fn events_that_name_no_operation_are_passed_on_and_not_remembered() {
+    let mut w = world();
+    let (host, client) = (w.host(1), w.bridge_client(2));
+    for _ in 0..2 {
+        w.says(client, bridge_event("asyncOperationStarted", json!({"note": "no id"})));
+        assert_eq!(w.take_one(host)["params"]["body"]["note"], "no id");
+    }
+    assert_eq!(w.broker.operations(), 0);
+    w.says(host, event("asyncOperationSubmit", json!({"result": 1}), Some(2)));
+    w.says(host, submit("7", "t7", Some(2)));
+    assert!(w.take(client).is_empty(), "there is nothing to submit to");
+    assert_eq!(w.broker.submit("t7", RawValue::NULL), Err(SubmitError::Unknown));
+}
