@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Run;
+use crate::bare::{BarePty, Terminal as _};
 use crate::process::{Process, built};
 use crate::report::{Figure, Report, Target, median_of};
 use crate::series::Series;
 
 const OURS: &str = "Run Bridge action server";
 const THEIRS: &str = "OpenHands action server";
+const BARE: &str = "bash in a bare terminal";
+const SLEEP: &str = "sleep 0.05; echo hi";
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Requests of a kind in each round; theirs takes more than half a second for the quickest command.
 const COUNT: usize = 5;
 
 /// What is asked, the arguments, and what the answer must contain.
-const RUNS: [(&str, &str, &str); 3] = [
-    ("echo hi", "echo hi", "hi"),
-    ("sleep 0.05; echo hi", "sleep 0.05; echo hi", "hi"),
-    ("seq 1 10000", "seq 1 10000", "10000"),
-];
+const RUNS: [(&str, &str, &str); 3] =
+    [("echo hi", "echo hi", "hi"), (SLEEP, SLEEP, "hi"), ("seq 1 10000", "seq 1 10000", "10000")];
 
 pub fn measure(run: &mut Run) -> Result<()> {
     let Run { report, rounds, peers, .. } = run;
@@ -47,6 +47,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
         })?),
         Err(reason) => report.note(format!("OpenHands is not compared: {reason}")),
     }
+    let mut bare = BarePty::start()?;
     let mut series = Series::default();
     for round in 0..*rounds {
         eprintln!("action servers: round {} of {rounds}", round + 1);
@@ -57,6 +58,8 @@ pub fn measure(run: &mut Run) -> Result<()> {
         for (name, command, wanted) in RUNS {
             alternate(&mut series, name, &servers, |server| server.run(command, wanted))?;
         }
+        let slept = (0..COUNT).map(|_| Ok(bare.round_trip(SLEEP, b"\rhi\r\n")?.0));
+        series.add(SLEEP, BARE, median_of(slept.collect::<Result<_>>()?) * 1e3);
         alternate(&mut series, "write of 1 KiB", &servers, ActionServer::write)?;
         alternate(&mut series, "read of 1 KiB", &servers, ActionServer::read)?;
         alternate(&mut series, "edit of 1 KiB", &servers, ActionServer::edit)?;
@@ -97,10 +100,15 @@ fn summarise(report: &mut Report, series: &Series, servers: &[ActionServer]) -> 
             report.add(&group, figure.with_ratios(ratios, target));
         }
     }
-    if let Some(times) = series.get("sleep 0.05; echo hi", OURS) {
-        let beyond = times.iter().map(|time| time - 50.0).collect();
-        let figure = Figure::new(OURS, Some(&beyond)).with_target(Target::at_most(3.0, 3.0));
-        report.add("Action server, `sleep 0.05; echo hi`: ms beyond the sleep", figure);
+    for arm in [BARE, OURS] {
+        let beyond =
+            series.get(SLEEP, arm).map(|times| times.iter().map(|time| time - 50.0).collect());
+        let figure = Figure::new(arm, beyond.as_ref());
+        let figure = match arm {
+            OURS => figure.with_target(Target::at_most(3.0, 3.0)),
+            _ => figure,
+        };
+        report.add(&format!("Action server, `{SLEEP}`: ms beyond the sleep"), figure);
     }
     for server in servers {
         let start = Figure::new(server.name, Some(&vec![server.start.as_secs_f64() * 1e3]));
