@@ -151,6 +151,11 @@ mod tests {
         for arguments in [
             &["--level", "docker", "--"][..],
             &["--tcp-connect", "99999", "--"],
+            &["--tcp-listen", "80,x", "--"],
+            &["--cpu-seconds", "-1", "--"],
+            &["--memory-bytes", "much", "--"],
+            &["--processes", "1.5", "--"],
+            &["--file-bytes", "", "--"],
             &["--no-such", "1", "--"],
             &["--level", "none"],
             &["--level"],

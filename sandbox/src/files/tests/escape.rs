@@ -131,6 +131,20 @@ fn the_whole_file_system_follows_any_link() {
     assert_eq!(read_bytes(&path, READ_BYTES).unwrap(), b"outside");
     write(&path, b"changed", WriteOptions::default()).unwrap();
     assert_eq!(fs::read(fixture.outside("secret.txt")).unwrap(), b"changed");
+    let deep = Workspace::whole_file_system().path(fixture.inside("new/directory/file")).unwrap();
+    assert_eq!(deep.absolute(), fixture.inside("new/directory/file"));
+    write(&deep, b"deep", WriteOptions::default()).unwrap();
+    assert_eq!(fs::read(fixture.inside("new/directory/file")).unwrap(), b"deep");
+}
+
+#[test]
+fn a_workspace_must_exist_and_may_be_named_itself() {
+    let fixture = Fixture::new();
+    let absent = Workspace::confined(&fixture.inside("absent"));
+    assert!(matches!(absent, Err(Error::NotFound { .. })), "{absent:?}");
+    let real = fixture.inside("").canonicalize().unwrap();
+    let itself = fixture.path(&real);
+    assert_eq!((itself.as_path(), itself.absolute()), (Path::new("."), real));
 }
 
 #[test]
