@@ -163,6 +163,7 @@ fn what_users_do_to_their_shell_does_not_break_it() {
             "bind '\"\\C-m\": accept-line'",
             "bind '\"\\C-e\": \"x\"'",
             "bind '\"\\C-^\": \"x\"'",
+            "bind '\"\\C-^\": kill-whole-line'",
             "set -o posix",
             "set +o posix",
             "shopt -s nocasematch extglob nullglob failglob",
