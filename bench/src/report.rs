@@ -87,7 +87,9 @@ impl Figure {
         Self { name: name.to_owned(), value, ratio: None, target: None }
     }
 
+    /// Without its peer there are no ratios, and nothing to judge.
     pub fn with_ratios(self, ratios: Option<Vec<f64>>, target: Option<Target>) -> Self {
+        let target = target.filter(|_| ratios.is_some());
         Self { ratio: ratios.map(|ratios| Spread::of(&ratios)), target, ..self }
     }
 
@@ -222,6 +224,13 @@ mod tests {
         assert_eq!(Target::at_most(4.0, 2.5).verdict(4.1), "MISSED");
         assert_eq!(Target::at_least(0.4, 0.6).verdict(0.5), "ok");
         assert_eq!(Target::at_least(0.4, 0.6).verdict(0.3), "MISSED");
+    }
+
+    #[test]
+    fn a_figure_without_its_peer_is_not_judged() {
+        let figure = Figure::new("broker", Some(&vec![900.0]));
+        let figure = figure.with_ratios(None, Some(Target::at_least(10.0, 25.0)));
+        assert!(figure.target.is_none(), "requests per second are no ratio");
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl<C, S> Peer<C, S> {
     /// Notes that a request is being worked on. `false` if one with this id is already: then
     /// nothing changes, and the newcomer must be refused without naming the id.
     pub fn serve(&mut self, id: &CallId<'_>, serving: S) -> bool {
-        match self.serving.entry(id.key()) {
+        match self.serving.entry(id.key().into_owned()) {
             std::collections::hash_map::Entry::Occupied(_) => false,
             std::collections::hash_map::Entry::Vacant(free) => {
                 free.insert(serving);
@@ -149,12 +149,12 @@ impl<C, S> Peer<C, S> {
 
     /// What was kept for a request that is being served.
     pub fn served(&mut self, id: &CallId<'_>) -> Option<&mut S> {
-        self.serving.get_mut(&id.key())
+        self.serving.get_mut(&*id.key())
     }
 
     /// Prints a piece of an answer, unless the request has been answered.
     pub fn progress(&self, id: &CallId<'_>, value: &RawValue) -> Option<String> {
-        self.serving.contains_key(&id.key()).then(|| print::progress(id, value))
+        self.serving.contains_key(&*id.key()).then(|| print::progress(id, value))
     }
 
     /// Prints the answer to a request that is being served, which ends with that. An answer that
@@ -164,7 +164,7 @@ impl<C, S> Peer<C, S> {
         id: &CallId<'_>,
         result: Result<&RawValue, &WireError>,
     ) -> Option<String> {
-        self.serving.remove(&id.key())?;
+        self.serving.remove(&*id.key())?;
         let text = match result {
             Ok(result) => print::success(Dialect::JsonRpc, id, result),
             Err(error) => print::failure(Dialect::JsonRpc, Some(id), error),
@@ -178,7 +178,7 @@ impl<C, S> Peer<C, S> {
     /// Prints the answer to a request that is not going to be served. Without an id when the same
     /// id is being served, since the answer would be taken for that request's.
     pub fn refuse(&self, id: &CallId<'_>, error: &WireError) -> String {
-        let known = self.serving.contains_key(&id.key());
+        let known = self.serving.contains_key(&*id.key());
         print::failure(Dialect::JsonRpc, (!known).then_some(id), error)
     }
 
@@ -207,7 +207,7 @@ impl<C, S> Peer<C, S> {
                 else {
                     return unreadable("$/cancelRequest needs an id");
                 };
-                match self.serving.contains_key(&id.key()) {
+                match self.serving.contains_key(&*id.key()) {
                     true => Incoming::Cancel(id),
                     false => Incoming::Ignored(Ignored::UnknownRequest),
                 }

@@ -99,9 +99,9 @@ impl Hub {
         self.carry_out(state, effects);
     }
 
-    fn carry_out(self: &Arc<Self>, state: MutexGuard<'_, State>, effects: Vec<Effect>) {
+    fn carry_out(self: &Arc<Self>, mut state: MutexGuard<'_, State>, mut effects: Vec<Effect>) {
         let mut calls = Vec::new();
-        for effect in effects {
+        for effect in effects.drain(..) {
             match effect {
                 Effect::Send { peer, text } => state.with_outbox(peer, |outbox| outbox.push(text)),
                 Effect::Close { peer, reason } => state.with_outbox(peer, |outbox| match reason {
@@ -122,6 +122,7 @@ impl Hub {
                 }
             }
         }
+        state.broker.reuse(effects);
         let next = state.broker.next_deadline();
         if next.is_some_and(|next| state.armed.is_none_or(|armed| next < armed)) {
             self.earlier.notify_one();

@@ -50,7 +50,7 @@ pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard
 }
 
 /// Room for a burst of lines. The default, 128 000, would take 4 MiB before the first line.
-const QUEUED_LINES: usize = 2048;
+const QUEUED_LINES: usize = 512;
 
 fn by_a_thread(target: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
     NonBlockingBuilder::default().buffered_lines_limit(QUEUED_LINES).finish(target)

@@ -54,8 +54,12 @@ impl Default for Outbox {
 impl Outbox {
     /// Adds a message.
     pub fn push(&self, text: String) {
-        self.lock().texts.push_back(text);
-        self.filled.notify_one();
+        let mut queue = self.lock();
+        queue.texts.push_back(text);
+        // Behind another text it needs no word: the writer comes back until it finds nothing.
+        if queue.texts.len() == 1 {
+            self.filled.notify_one();
+        }
     }
 
     /// Asks for a ping, before what is queued.

@@ -6,16 +6,17 @@
 //! knows under which id and in which dialect it must be answered. A rejection never ends a
 //! connection.
 
-use std::borrow::Cow;
-use std::fmt;
+mod envelope;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::error::{ErrorKind, WireError};
 use crate::id::{CallId, RequestId};
-use crate::limits::{DEPTH, METHOD_BYTES, UNKNOWN_MEMBERS};
-use crate::text::brief;
+use crate::limits::{DEPTH, METHOD_BYTES};
+
+use envelope::{Envelope, text_of};
 
 /// How a message is written. Answers use the dialect of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +107,7 @@ pub struct Rejection<'a> {
 impl<'a> Message<'a> {
     /// Reads one message.
     pub fn parse(text: &'a str) -> Result<Self, Rejection<'a>> {
-        match serde_json::from_str::<Envelope<'a>>(text) {
+        match Envelope::read(text) {
             Ok(envelope) if too_deep(text) => {
                 let reason = format!("message is nested deeper than {DEPTH} levels");
                 Err(envelope.reject(ErrorKind::ParseError.error(reason)))
@@ -129,7 +130,7 @@ impl<'a> Rejection<'a> {
         }
         // Python writes NaN and Infinity as bare words.
         if let Some(repaired) = with_bare_words_as_null(text)
-            && let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&repaired)
+            && let Ok(envelope) = Envelope::read(&repaired)
         {
             let reason = "NaN and Infinity are not JSON: send null or a string instead";
             let rejection = envelope.reject(ErrorKind::ParseError.error(reason));
@@ -137,21 +138,6 @@ impl<'a> Rejection<'a> {
         }
         Self::unnamed(ErrorKind::ParseError.error(format!("not a JSON message: {error}")))
     }
-}
-
-/// The members of a message that mean something, as raw text.
-#[derive(Default)]
-struct Envelope<'a> {
-    jsonrpc: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    kind: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-    success: Option<&'a RawValue>,
-    event: Option<&'a RawValue>,
-    body: Option<&'a RawValue>,
 }
 
 impl<'a> Envelope<'a> {
@@ -165,19 +151,19 @@ impl<'a> Envelope<'a> {
 
     /// The caller need not wait for its deadline to learn what is wrong.
     fn reject(&self, error: WireError) -> Rejection<'a> {
-        let id = self.id.and_then(|raw| CallId::from_raw(raw.get()));
+        let id = self.id.and_then(CallId::from_raw);
         Rejection { id, dialect: Some(self.dialect()), error }
     }
 
     fn into_message(self) -> Result<Message<'a>, Rejection<'a>> {
         let dialect = self.dialect();
-        let id = self.id.and_then(|raw| CallId::from_raw(raw.get()));
+        let id = self.id.and_then(CallId::from_raw);
         let invalid = |reason: &str| Rejection {
             id: id.clone(),
             dialect: Some(dialect),
             error: ErrorKind::InvalidRequest.error(reason),
         };
-        if dialect == Dialect::JsonRpc && self.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        if dialect == Dialect::JsonRpc && self.jsonrpc != Some("\"2.0\"") {
             return Err(invalid("no message: \"jsonrpc\" must be \"2.0\" (or use \"type\")"));
         }
         let name = match dialect {
@@ -226,14 +212,12 @@ impl<'a> Envelope<'a> {
             (Dialect::JsonRpc, None, Some(error)) if is_error_object(error) => {
                 Outcome::Failure(error)
             }
-            (Dialect::Bridge, Some(result), _)
-                if self.success.map(RawValue::get) == Some("true") =>
-            {
+            (Dialect::Bridge, Some(result), _) if self.success == Some("true") => {
                 Outcome::Success(result)
             }
             _ => Outcome::Malformed,
         };
-        Response { id: self.id.and_then(|raw| RequestId::from_raw(raw.get())), outcome }
+        Response { id: self.id.and_then(RequestId::from_raw), outcome }
     }
 }
 
@@ -251,11 +235,11 @@ impl<'a> Event<'a> {
             client: Option<u64>,
         }
         let params: Params<'a> = serde_json::from_str(params.get()).ok()?;
-        Self::from_members(params.event, params.body, params.client)
+        Self::from_members(params.event.map(RawValue::get), params.body, params.client)
     }
 
     fn from_members(
-        name: Option<&'a RawValue>,
+        name: Option<&'a str>,
         body: Option<&'a RawValue>,
         client: Option<u64>,
     ) -> Option<Self> {
@@ -264,72 +248,17 @@ impl<'a> Event<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct EnvelopeVisitor;
-        impl<'de> Visitor<'de> for EnvelopeVisitor {
-            type Value = Envelope<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut envelope = Envelope::default();
-                let mut unknown = Vec::new();
-                while let Some(Name(name)) = map.next_key()? {
-                    let value = map.next_value()?;
-                    let member = match &*name {
-                        "jsonrpc" => &mut envelope.jsonrpc,
-                        "id" => &mut envelope.id,
-                        "method" => &mut envelope.method,
-                        "type" => &mut envelope.kind,
-                        "params" => &mut envelope.params,
-                        "result" => &mut envelope.result,
-                        "error" => &mut envelope.error,
-                        "success" => &mut envelope.success,
-                        "event" => &mut envelope.event,
-                        "body" => &mut envelope.body,
-                        _ if unknown.contains(&name) => return Err(duplicate(&name)),
-                        _ if unknown.len() == UNKNOWN_MEMBERS => {
-                            return Err(A::Error::custom("too many members"));
-                        }
-                        _ => {
-                            unknown.push(name);
-                            continue;
-                        }
-                    };
-                    if member.replace(value).is_some() {
-                        return Err(duplicate(&name));
-                    }
-                }
-                Ok(envelope)
-            }
-        }
-        deserializer.deserialize_map(EnvelopeVisitor)
-    }
-}
-
-/// A name, borrowed unless it holds escapes (a bare `Cow` is always a copy).
-#[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-fn duplicate<E: serde::de::Error>(name: &str) -> E {
-    E::custom(format_args!("duplicate member {:?}", brief(name)))
-}
-
-fn text_of<'a>(raw: &'a RawValue) -> Option<Cow<'a, str>> {
-    serde_json::from_str::<Name<'a>>(raw.get()).ok().map(|name| name.0)
-}
-
 fn is_error_object(raw: &RawValue) -> bool {
     serde_json::from_str::<crate::print::ErrorParts<'_>>(raw.get()).is_ok()
 }
 
-/// Raw values are skipped without a limit on depth, hence our own. Most messages hold fewer
-/// brackets than levels allowed, which a vectorised search shows without looking at each byte.
+/// Raw values are skipped without a limit on depth, hence our own. A level takes two bytes, and most messages
+/// hold fewer brackets than levels allowed, which a vectorised search shows without looking at each byte.
 fn too_deep(text: &str) -> bool {
     let bytes = text.as_bytes();
+    if bytes.len() <= 2 * DEPTH {
+        return false;
+    }
     if memchr::memchr2_iter(b'[', b'{', bytes).take(DEPTH + 1).count() <= DEPTH {
         return false;
     }

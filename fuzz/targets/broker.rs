@@ -162,7 +162,7 @@ impl World {
             Err(rejection) => rejection.id,
         };
         if let Some(id) = id {
-            *self.open.entry((peer, id.key())).or_default() += 1;
+            *self.open.entry((peer, id.key().into_owned())).or_default() += 1;
         }
         self.event(Event::Message { peer, text });
     }
@@ -199,7 +199,7 @@ impl World {
             self.forwarded.push((peer, id.get().parse().expect("an id that the broker drew")));
         } else if received.r#type.is_none() {
             let id = CallId::from_raw(id.get()).expect("an answer names its request");
-            let open = self.open.get_mut(&(peer, id.key())).filter(|open| **open > 0);
+            let open = self.open.get_mut(&(peer, id.key().into_owned())).filter(|open| **open > 0);
             *open.unwrap_or_else(|| panic!("nobody asked, or a second answer: {text}")) -= 1;
         }
     }

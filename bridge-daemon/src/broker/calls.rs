@@ -61,7 +61,7 @@ impl Broker {
             let error = ErrorKind::InvalidRequest.error(reason);
             return self.answer(peer, print::failure(request.dialect, None, &error));
         }
-        match self.accept(peer, &request, key, bytes, now) {
+        match self.accept(peer, &request, key.as_deref(), bytes, now) {
             Ok(()) => self.adjust_reading(peer),
             Err(error) => {
                 self.counters.overloaded += u64::from(error.code() == ErrorKind::Overloaded.code());
@@ -74,7 +74,7 @@ impl Broker {
         &mut self,
         peer: PeerId,
         request: &Request<'_>,
-        key: Option<String>,
+        key: Option<&str>,
         bytes: usize,
         now: Instant,
     ) -> Result<(), WireError> {
@@ -115,12 +115,11 @@ impl Broker {
             }
         };
         self.counters.requests += 1;
-        self.peers.begin_request(peer, key.as_deref(), id, bytes);
+        self.peers.begin_request(peer, key, id, bytes);
         let pending = Pending {
             caller: peer,
             dialect: request.dialect,
             call_id: request.id.clone().into_owned(),
-            key,
             method,
             runtime_id: routing.runtime_id,
             allowance,
@@ -208,7 +207,7 @@ impl Broker {
         }
         // After the answer, never before it: that is why they were held back.
         let released =
-            self.peers.end_request(pending.caller, pending.key.as_deref(), pending.bytes);
+            self.peers.end_request(pending.caller, pending.key().as_deref(), pending.bytes);
         let peer = pending.caller;
         self.effects.extend(released.into_iter().map(|text| Effect::Send { peer, text }));
         self.adjust_reading(pending.caller);
@@ -224,7 +223,7 @@ impl Broker {
         now: Instant,
     ) {
         let (wait, host) = pending.times(now);
-        let milliseconds = |time: Duration| time.as_micros() as f64 / 1000.0;
+        let milliseconds = |time: Duration| time.as_micros() as u64 as f64 / 1000.0;
         let runtime = pending.host().and_then(|host| self.runtimes.get(host));
         let record = RequestRecord {
             request: id.0,
@@ -309,10 +308,10 @@ impl Broker {
     }
 
     pub(super) fn on_cancel(&mut self, peer: PeerId, params: Option<&RawValue>, now: Instant) {
-        let key = read::<CancelParams<'_>>(params)
-            .and_then(|params| CallId::from_raw(params.id.get()).map(|id| id.key()));
+        let params = read::<CancelParams<'_>>(params);
+        let id = params.and_then(|params| CallId::from_raw(params.id.get()));
         // No such request: it was answered already, and the cancel lost the race.
-        if let Some(id) = key.and_then(|key| self.peers.request_with_id(peer, &key)) {
+        if let Some(id) = id.and_then(|id| self.peers.request_with_id(peer, &id.key())) {
             let error = ErrorKind::RequestCancelled.error("the request was cancelled");
             self.finish(id, Ending::Abandoned(error), now);
         }

@@ -218,6 +218,14 @@ impl Broker {
         std::mem::take(&mut self.effects)
     }
 
+    /// Takes back a list of effects that were carried out: the next ones need no new memory.
+    pub fn reuse(&mut self, carried_out: Vec<Effect>) {
+        debug_assert!(carried_out.is_empty());
+        if self.effects.capacity() == 0 {
+            self.effects = carried_out;
+        }
+    }
+
     /// The session that is served.
     pub fn session(&self) -> &SessionId {
         &self.session

@@ -1,6 +1,6 @@
 //! Who is connected, what waits to be sent to each, and how much each has in flight.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 use bridge_protocol::{Dialect, RequestId};
@@ -66,9 +66,9 @@ struct Peer {
     outstanding_bridge: usize,
     held_events: VecDeque<String>,
     reading: bool,
-    /// JSON-RPC requests in flight by the key of the caller's id, which the caller chooses: hence the
-    /// hash that cannot be made to collide.
-    ids: HashMap<String, RequestId>,
+    /// JSON-RPC requests in flight by the key of the caller's id. The caller chooses it and could make all
+    /// of them collide, but there are at most [`Limits::client_requests`].
+    ids: FxHashMap<String, RequestId>,
 }
 
 /// A number of messages and their size.
@@ -96,14 +96,14 @@ pub(super) struct Peers {
     limits: Limits,
     peers: FxHashMap<PeerId, Peer>,
     /// Those that want to hear of each request that ends.
-    tails: BTreeSet<PeerId>,
+    tails: Vec<PeerId>,
     /// Bytes queued for all of them, and parked with requests that wait for a host.
     total_bytes: usize,
 }
 
 impl Peers {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, peers: FxHashMap::default(), tails: BTreeSet::new(), total_bytes: 0 }
+        Self { limits, peers: FxHashMap::default(), tails: Vec::new(), total_bytes: 0 }
     }
 
     pub fn connect(&mut self, peer: PeerId, role: Role, dialect: Dialect) {
@@ -118,13 +118,13 @@ impl Peers {
             outstanding_bridge: 0,
             held_events: VecDeque::new(),
             reading: true,
-            ids: HashMap::new(),
+            ids: FxHashMap::default(),
         };
         self.peers.insert(peer, state);
     }
 
     pub fn remove(&mut self, peer: PeerId) {
-        self.tails.remove(&peer);
+        self.tails.retain(|tail| *tail != peer);
         if let Some(state) = self.peers.remove(&peer) {
             self.total_bytes -= state.queue.bytes;
         }
@@ -180,13 +180,13 @@ impl Peers {
     }
 
     pub fn set_tail(&mut self, peer: PeerId) {
-        if self.peers.contains_key(&peer) {
-            self.tails.insert(peer);
+        if self.peers.contains_key(&peer) && !self.tails.contains(&peer) {
+            self.tails.push(peer);
         }
     }
 
     pub fn tails(&self) -> Vec<PeerId> {
-        self.tails.iter().copied().collect()
+        self.tails.clone()
     }
 
     /// Counts one more message that was none; returns how many that makes in a row.

@@ -17,8 +17,6 @@ pub(super) struct Pending {
     pub caller: PeerId,
     pub dialect: Dialect,
     pub call_id: CallId<'static>,
-    /// What the caller's id is compared by; only in JSON-RPC.
-    pub key: Option<String>,
     pub method: Cow<'static, str>,
     pub runtime_id: Option<String>,
     pub allowance: Allowance,
@@ -37,6 +35,11 @@ pub(super) enum Stage {
 }
 
 impl Pending {
+    /// What the caller's id is compared by, in JSON-RPC only.
+    pub fn key(&self) -> Option<Cow<'_, str>> {
+        (self.dialect == Dialect::JsonRpc).then(|| self.call_id.key())
+    }
+
     /// The host that works on it.
     pub fn host(&self) -> Option<PeerId> {
         match self.stage {

@@ -1,10 +1,11 @@
 //! The hosts that have registered, and which of them a request is for.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use bridge_protocol::methods::{RegisterParams, UpdateParams};
 use bridge_protocol::{ErrorKind, Event as DapEvent, SessionId, WireError};
 use bridge_protocol::{Method, limits};
+use rustc_hash::FxHashSet;
 
 use super::peers::PeerId;
 
@@ -36,7 +37,8 @@ pub(super) struct Runtime {
     pub id: String,
     pub title: String,
     pub workspace_folders: Vec<String>,
-    pub methods: HashSet<String>,
+    /// At most [`METHODS`], so it does no harm if their names collide.
+    pub methods: FxHashSet<String>,
     pub focused: bool,
     /// Grows with each gain of focus; 0 when it never had any.
     last_focus: u64,
@@ -227,7 +229,7 @@ impl Runtimes {
     }
 }
 
-fn checked_methods(methods: Vec<String>, origin: Origin) -> Result<HashSet<String>, WireError> {
+fn checked_methods(methods: Vec<String>, origin: Origin) -> Result<FxHashSet<String>, WireError> {
     let valid = |name: &String| {
         !name.is_empty()
             && name.len() <= limits::METHOD_BYTES

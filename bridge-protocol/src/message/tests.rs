@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::limits::UNKNOWN_MEMBERS;
 
 fn rejected(text: &str) -> (Option<String>, Option<Dialect>, i32) {
     let rejection = Message::parse(text).expect_err(text);
