@@ -58,7 +58,7 @@ pub const NODE: &str = "Node ws server (1 hop)";
 pub const SOCKET_IO: &str = "python-socketio broker (2 hops)";
 
 /// Starts every arm that can be.
-pub fn start(daemon: &Path, node: Option<PathBuf>, python: Option<PathBuf>) -> Result<Vec<Arm>> {
+pub fn start(daemon: &Path, node: Option<&Path>, python: Option<&Path>) -> Result<Vec<Arm>> {
     let mut arms = vec![
         one_hop(ECHO, &mut ourselves(&["serve", "web-socket"])?, Framing::Echo)?,
         one_hop(JSONRPSEE, &mut ourselves(&["serve", "jsonrpsee"])?, Framing::JsonRpc("echo"))?,
@@ -73,7 +73,7 @@ pub fn start(daemon: &Path, node: Option<PathBuf>, python: Option<PathBuf>) -> R
         arms.push(one_hop(NODE, &mut command, Framing::Typed)?);
     }
     if let Some(python) = python {
-        arms.push(socket_io(&python)?);
+        arms.push(socket_io(python)?);
     }
     Ok(arms)
 }

@@ -121,9 +121,6 @@ impl BareTmux {
         let input = client.stdin.take().context("stdin is piped")?;
         let output = BufReader::new(client.stdout.take().context("stdout is piped")?);
         let mut started = Self { client, input, output };
-        // tmux 3.3 was seen to keep the first prompt to itself, when bash was quicker than its client; another
-        // one comes in any case.
-        writeln!(started.input, "send-keys Enter")?;
         started.until(PROMPT, Vec::new())?;
         Ok(started)
     }

@@ -24,6 +24,9 @@ pub fn owned(work: impl FnOnce() -> Result<()>) -> Result<ExitCode> {
         return run_worker();
     }
     set_pdeathsig(Signal::SIGKILL)?;
+    // What our owner waits for, it has blocked, and we have that from it. A tmux that cannot be terminated
+    // does not end.
+    awaited().thread_unblock()?;
     work().map(|()| ExitCode::SUCCESS)
 }
 
@@ -40,7 +43,7 @@ fn run_worker() -> Result<ExitCode> {
     let directory = short_directory("/tmp")?;
     // Where there is no memory to write to, a disk must do.
     let memory = short_directory("/dev/shm").or_else(|_| short_directory("/tmp"))?;
-    let signals: SigSet = AWAITED.into_iter().collect();
+    let signals = awaited();
     signals.thread_block()?;
     set_child_subreaper(true)?;
     let worker = Command::new(std::env::current_exe()?)
@@ -59,7 +62,9 @@ fn short_directory(place: &str) -> std::io::Result<TempDir> {
     tempfile::Builder::new().prefix("rb").tempdir_in(place)
 }
 
-const AWAITED: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
+fn awaited() -> SigSet {
+    [Signal::SIGCHLD, Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().collect()
+}
 
 /// Waits until the worker has ended or we are told to end, and returns the exit code for either.
 fn wait(signals: &SigSet, worker: Pid) -> Result<ExitCode> {

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -122,6 +123,19 @@ pub fn built(package: &str) -> Result<PathBuf> {
     let ours = std::env::current_exe()?;
     let target = ours.parent().and_then(Path::parent).context("we live in a target directory")?;
     Ok(target.join("release").join(package))
+}
+
+/// Does something on one core only, with everything that is started for it.
+pub fn on_one_core<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let us = Pid::from_raw(0);
+    let all = sched_getaffinity(us)?;
+    let mut one = CpuSet::new();
+    let first = (0..CpuSet::count()).find(|&core| all.is_set(core).unwrap_or(false));
+    one.set(first.context("we may run on no core")?)?;
+    sched_setaffinity(us, &one)?;
+    let result = work();
+    sched_setaffinity(us, &all)?;
+    result
 }
 
 /// Sees to it that we, and what we start, may have so many descriptors.

@@ -1,5 +1,8 @@
-//! Latency, throughput and CPU time of all arms, in rounds: each arm has its turn in each, and begins
-//! with the floor. So a ratio compares two figures that are moments apart.
+//! Latency, throughput and CPU time of all arms, in rounds: each arm has its turn in each. A latency is
+//! taken just after the floor's, so that a ratio compares two figures that are moments apart.
+//!
+//! For latencies everything is on one core. With more, the scheduler decides whether a message wakes
+//! another core from its sleep, which takes longer than all else: a floor of 8 or of 60 µs, by chance.
 
 use std::time::Duration;
 
@@ -9,7 +12,7 @@ use crate::Run;
 use crate::arms::{self, Arm, BROKER, ECHO, Floor, JSONRPSEE, SOCKET_IO};
 use crate::framing::payload;
 use crate::load::{floor, latency, many, pipelined};
-use crate::process::{allow_files, built};
+use crate::process::{allow_files, built, on_one_core};
 use crate::report::{Figure, Report, Target, median_of};
 use crate::series::Series;
 
@@ -31,41 +34,60 @@ pub fn measure(run: &mut Run) -> Result<()> {
             report.note(format!("{peer} is not compared: {reason}"));
         }
     }
-    let arms = arms::start(&built("bridge-daemon")?, node.ok(), python.ok())?;
-    let series = runtime.block_on(all_rounds(&arms, *rounds))?;
+    let (node, python) = (node.ok(), python.ok());
+    let daemon = built("bridge-daemon")?;
+    let start = || arms::start(&daemon, node.as_deref(), python.as_deref());
+    let mut series = Series::default();
+    on_one_core(|| {
+        let arms = start()?;
+        runtime.block_on(latencies(&mut series, &arms, *rounds))
+    })?;
+    let arms = start()?;
+    runtime.block_on(loads(&mut series, &arms, *rounds))?;
     summarise(report, &series, &arms);
     Ok(())
 }
 
-async fn all_rounds(arms: &[Arm], rounds: usize) -> Result<Series> {
+/// The arms in the order of this round.
+fn turns(arms: &[Arm], round: usize) -> impl Iterator<Item = &Arm> {
+    (0..arms.len()).map(move |turn| &arms[(round + turn) % arms.len()])
+}
+
+async fn latencies(series: &mut Series, arms: &[Arm], rounds: usize) -> Result<()> {
     let (tcp, unix) = (Floor::tcp()?, Floor::unix()?);
-    let mut series = Series::default();
     for round in 0..rounds {
-        eprintln!("round {} of {rounds}", round + 1);
-        for turn in 0..arms.len() {
-            let arm = &arms[(round + turn) % arms.len()];
-            one_turn(&mut series, arm, &tcp).await.with_context(|| arm.name)?;
-        }
+        eprintln!("latency: round {} of {rounds}", round + 1);
         for (size, bytes, count) in SIZES {
+            let mut add = |name: &'static str, time: f64, bare: f64| {
+                series.add(format!("latency {size}"), name, time * 1e6);
+                series.add(format!("ratio {size}"), name, time / bare);
+            };
+            for Arm { name, target, .. } in turns(arms, round) {
+                let bare = median_of(floor(&tcp.address, bytes, count).await?);
+                let times = latency(target, &payload(bytes), count).await.context(*name)?;
+                add(name, median_of(times), bare);
+            }
             let bare = median_of(floor(&tcp.address, bytes, count).await?);
-            let local = median_of(floor(&unix.address, bytes, count).await?);
-            series.add(format!("latency {size}"), UNIX_FLOOR, local * 1e6);
-            series.add(format!("ratio {size}"), UNIX_FLOOR, local / bare);
+            add(UNIX_FLOOR, median_of(floor(&unix.address, bytes, count).await?), bare);
         }
     }
-    Ok(series)
+    Ok(())
+}
+
+async fn loads(series: &mut Series, arms: &[Arm], rounds: usize) -> Result<()> {
+    for round in 0..rounds {
+        eprintln!("load: round {} of {rounds}", round + 1);
+        for arm in turns(arms, round) {
+            load(series, arm).await.context(arm.name)?;
+        }
+    }
+    Ok(())
 }
 
 const UNIX_FLOOR: &str = "Unix socket echo (floor)";
 
-async fn one_turn(series: &mut Series, arm: &Arm, tcp: &Floor) -> Result<()> {
+async fn load(series: &mut Series, arm: &Arm) -> Result<()> {
     let Arm { name, target, server, .. } = arm;
-    for (size, bytes, count) in SIZES {
-        let bare = median_of(floor(&tcp.address, bytes, count).await?);
-        let time = median_of(latency(target, &payload(bytes), count).await?);
-        series.add(format!("latency {size}"), name, time * 1e6);
-        series.add(format!("ratio {size}"), name, time / bare);
-    }
     for (size, bytes, _) in &SIZES[..2] {
         let before = server.cpu()?;
         let (rate, made) = pipelined(target, &payload(*bytes), IN_FLIGHT, MOMENT).await?;
@@ -83,7 +105,8 @@ async fn one_turn(series: &mut Series, arm: &Arm, tcp: &Floor) -> Result<()> {
 fn summarise(report: &mut Report, series: &Series, arms: &[Arm]) {
     let names = || arms.iter().map(|arm| arm.name);
     for (size, _, _) in SIZES {
-        let group = format!("Latency of one request, {size}: p50 in µs, and × TCP echo");
+        let group =
+            format!("Latency of one request, {size}, on one core: p50 in µs, and × TCP echo");
         for name in std::iter::once(UNIX_FLOOR).chain(names()) {
             let target = match (size, name) {
                 ("200 B", BROKER) => Some(Target::at_most(4.0, 2.5)),
