@@ -136,6 +136,27 @@ fn a_command_that_never_reached_its_shell_is_sent_by_the_next_owner() {
     });
 }
 
+/// What is left when the secrets of a starting shell went with its owner: it is at its prompt, and nobody
+/// has understood that.
+#[test]
+fn a_start_whose_word_was_lost_is_asked_for_by_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(run(&session, "x=kept; touch once").await, (0, String::new()));
+        drop((session, shells));
+        let expected = home.root().join("sessions/a/expected");
+        fs::write(expected, "9 start-up 00 00\n").unwrap();
+        fs::remove_file(home.work().join("once")).unwrap();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        assert_eq!(run(&session, "echo $x; ls").await, (0, "kept\n".into()), "the same shell");
+        assert_eq!(session.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
 async fn until_recorders(home: &Home, number: usize) {
     let index = home.root().join("sessions/a/index");
     until_changed(&index, "another recorder", || recorders(home).len() >= number).await;

@@ -12,8 +12,10 @@ use tokio::time::{self, Instant};
 use super::{
     input,
     launch::{Launched, Place},
-    marker::Seq,
+    ledger::overwrite_private,
+    marker::{Kind, Seq},
     process,
+    requests::RUN_KEYS_AGAIN,
     state::{CommandResult, Ended, Phase, Started},
     task::{Current, DEATH_LIMIT, Running, Task, Then, Unreported},
 };
@@ -24,6 +26,8 @@ const RECOVER_KEY: &[u8] = b"\x1b[7717~";
 /// How long a shell that was given a command may stay at its prompt: long, since it may only be slow,
 /// and what is typed again then could meet the command instead.
 const START_LIMIT: Duration = Duration::from_secs(3);
+/// How long until another look at a shell that is still starting.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How long a shell that was asked for its report may take.
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Shells that may die in a row before their first prompt.
@@ -49,7 +53,7 @@ impl Task {
         let seq = self.next_seq;
         self.next_seq += 1;
         let deadline = Instant::now() + self.launcher.config.start_limit;
-        self.current = Current::Starting { seq, deadline, before };
+        self.current = Current::Starting { seq, deadline, look_at: None, before };
         if self.failed_starts >= FAILED_STARTS || self.start_shell(seq).await.is_err() {
             self.close(Ended::ShellExited).await;
             return Then::Stop;
@@ -154,6 +158,25 @@ impl Task {
         } else if running.status.borrow().started.is_none() {
             // The call was typed, but perhaps the key at its end does nothing any more.
             running.look_at = Some(Instant::now() + START_LIMIT);
+        }
+    }
+
+    /// For a shell whose owner was killed while it started. The secrets that it was given may have gone with that
+    /// owner, and what it said with them was not understood. If it is at its prompt, it is called with
+    /// nothing to run, and says so with new ones.
+    pub(super) async fn ask_for_start(&mut self, seq: Seq) {
+        let shell = self.launcher.shell(self.entry.leader);
+        let is_at_prompt = shell.is_some_and(input::shell_edits_line);
+        if let Current::Starting { look_at, deadline, .. } = &mut self.current {
+            let next = Instant::now() + LOOK_AGAIN;
+            *look_at = (!is_at_prompt && next < *deadline).then_some(next);
+        }
+        let dir = &self.launcher.dir;
+        if is_at_prompt
+            && overwrite_private(&dir.command(), b"").is_ok()
+            && self.pipe.announce_again(dir, seq, Kind::StartUp).is_ok()
+        {
+            let _ = self.type_bytes(RUN_KEYS_AGAIN).await;
         }
     }
 

@@ -59,18 +59,18 @@ impl History {
             matches!(event.what, What::Marker(Marker::Start { seq: heard }) if heard == seq)
         });
         let unheard = (expected.kind == Kind::StartUp && !is_heard).then_some(seq);
+        let look_at = Some(Instant::now() + RETYPE_AFTER);
         let (current, job) = match expected.kind {
             // Running until the task finds the end in the index, which it does at once.
             Kind::Command => {
                 let (status, receiver) = watch::channel(JobStatus::default());
-                let look_at = Some(Instant::now() + RETYPE_AFTER);
                 let running =
                     Running { seq, status, lost: 0, interrupted: recorder_died, asked: 0, look_at };
                 (Current::Running(running), Some(JobWatch { seq, status: receiver }))
             }
             Kind::StartUp => {
                 let deadline = Instant::now() + start_limit;
-                (Current::Starting { seq, deadline, before: None }, None)
+                (Current::Starting { seq, deadline, look_at, before: None }, None)
             }
         };
         Ok(Self { cwd, next_seq: seq + 1, current, job, unheard, recorder_died })

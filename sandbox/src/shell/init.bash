@@ -41,7 +41,7 @@ __sb_begin() {
 
 # Tells the end of a command whose status is __sb_code, if there is one that was not told.
 __sb_finish() {
-    __sb_status=$__sb_code __sb_fresh=1 __sb_field=$PWD
+    __sb_status=$__sb_code __sb_field=$PWD
     PROMPT_COMMAND[7717]=$__sb_hook
     # A Ctrl-C may hit us here; what was taken from the pipe is then used at the prompt. If it hits
     # the reading itself, the secret is lost, and the owner sends another before it presses the key.
@@ -56,7 +56,7 @@ __sb_finish() {
     __sb_said=$__sb_token\;$__sb_code\;$!\;$__sb_who\;$__sb_field\;$__sb_python
     # A signal can interrupt the writing too. A second copy of the marker does no harm.
     builtin printf '\e]7717;%s\a' "$__sb_said" >/dev/tty || __sb_say || __sb_say || builtin return 0
-    __sb_seq= __sb_token= __sb_code=
+    __sb_seq= __sb_token= __sb_code= __sb_fresh=1
 }
 
 __sb_say() {

@@ -268,7 +268,7 @@ impl Shells {
         let history = History {
             cwd: spec.cwd.clone(),
             next_seq: FIRST + 1,
-            current: Current::Starting { seq: FIRST, deadline, before: None },
+            current: Current::Starting { seq: FIRST, deadline, look_at: None, before: None },
             job: None,
             unheard: None,
             recorder_died: false,

@@ -56,10 +56,13 @@ pub(crate) struct Task {
 
 /// What the shell is busy with.
 pub(crate) enum Current {
-    /// The shell reads its start-up files; `before` is what its predecessor died of.
+    /// The shell reads its start-up files.
     Starting {
         seq: Seq,
         deadline: Instant,
+        /// When to look after it, if its owner was killed: what it has said may be lost.
+        look_at: Option<Instant>,
+        /// What its predecessor died of.
         before: Option<Unreported>,
     },
     Idle,
@@ -122,7 +125,7 @@ impl Task {
                 recorder = Alive::of_some(self.recorder);
             }
             let deadline = match &self.current {
-                Current::Starting { deadline, .. } => Some(*deadline),
+                Current::Starting { deadline, look_at, .. } => Some(look_at.unwrap_or(*deadline)),
                 Current::Running(running) => running.look_at,
                 Current::Idle => None,
             };
@@ -167,6 +170,10 @@ impl Task {
 
     async fn time_is_up(&mut self) {
         match &mut self.current {
+            Current::Starting { seq, look_at: Some(_), .. } => {
+                let seq = *seq;
+                self.ask_for_start(seq).await;
+            }
             // The death of the shell is handled like any other.
             Current::Starting { deadline, .. } => {
                 *deadline = Instant::now() + DEATH_LIMIT;
