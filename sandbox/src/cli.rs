@@ -190,7 +190,10 @@ pub(crate) fn default_root() -> PathBuf {
 }
 
 async fn browse(browser: Browser, url: String, limit: f64) -> anyhow::Result<ExitCode> {
-    ensure!(url.starts_with("http://") || url.starts_with("https://"), "{url} is no web page");
+    ensure!(
+        url.starts_with("http://") || url.starts_with("https://"),
+        "{url} is no web page: its address begins with http:// or https://"
+    );
     let limit = Duration::try_from_secs_f64(limit).context("--limit")?;
     let Shown { text, error, .. } = browser.show(Source::Web(url), limit).await?;
     if let Some(error) = error {
