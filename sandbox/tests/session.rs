@@ -202,10 +202,10 @@ fn turning_line_editing_off_does_not_swallow_the_rest() {
         let text = "echo one; set +o emacs; echo two\nalias later='echo three'\nlater; (exit 5)";
         assert_eq!(run(&session, text).await, (5, "one\ntwo\nthree\n".into()));
         assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
-        // Where the text does not say so, the rest of it is lost, but not the session.
+        // Where the text does not say so, it is interrupted, and the session goes on.
         assert_eq!(run(&session, "off() { builtin set +o emacs; }").await.0, 0);
         let result = finish(&session, "echo one; off; (exit 6)").await;
-        assert_eq!((result.exit_code, &result.ended), (6, &Ended::AtPrompt));
+        assert_eq!((result.exit_code, &result.ended), (130, &Ended::AtPrompt));
         assert!(text_of(&session, &result).starts_with("one\n"));
         assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
         // What looks almost the same is left alone: the shell's own reading, and another program.

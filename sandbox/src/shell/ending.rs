@@ -146,7 +146,7 @@ impl Task {
         }
         if input::shell_reads_plain_lines(shell) {
             // The text has called something that turned line editing off. Then bash takes the terminal
-            // for the rest of the text; an interrupt brings it back, with the code it had.
+            // for the rest of the text; an interrupt brings it back.
             running.interrupted = true;
             return shell.send(Signal::INT);
         }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// The descriptor on which the shell gets its secrets; `init.bash` uses the same number.
+/// The descriptor on which the shell gets its secrets; `builtin.c` uses the same number.
 const SECRET_FD: u32 = 62;
 
 /// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
@@ -189,8 +189,7 @@ impl SecretPipe {
         Self::open(path)
     }
 
-    /// Finds the pipe of a shell that runs already. While a command runs, bash keeps it under
-    /// another number than at its prompt, and its name is gone from the file system.
+    /// Finds the pipe of a shell that runs already; its name is gone from the file system.
     pub(crate) fn find(shell: ProcessId, path: &Path) -> io::Result<Self> {
         let directory = format!("/proc/{}/fd", shell.pid);
         let known = format!("{directory}/{SECRET_FD}");
@@ -236,7 +235,7 @@ impl SecretPipe {
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
         overwrite_beginning(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
-        // Of a fixed length each, as `init.bash` reads them.
+        // Of a fixed length each, as `builtin.c` reads them.
         let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
         self.0
             .write_all(secrets.as_bytes())

@@ -26,7 +26,7 @@
 //! the recorder go on, and the next [`Shells::open`] reads the files and continues.
 //!
 //! A command is a file that bash evaluates at its prompt, and its beginning and end are markers in
-//! the output stream that carry a secret of their own each (`init.bash` tells how). So a result is
+//! the output stream that carry a secret of their own each (`builtin.c` tells how). So a result is
 //! exactly ordered after the output that belongs to it, and nothing that a program prints can
 //! imitate one. Code that runs *inside* the shell and goes looking for the secret, or that debugs
 //! the shell from outside, is not kept from it.

@@ -39,6 +39,7 @@ use crate::{
 
 const TMUX_CONF: &[u8] = include_bytes!("tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("init.bash");
+const BUILTIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.so"));
 /// Requests that may wait for a session's task.
 const QUEUE: usize = 64;
 
@@ -76,6 +77,7 @@ impl Shells {
         let lock = root::lock(&config).await?;
         write_private(&config.root.join("tmux.conf"), TMUX_CONF)
             .and_then(|()| write_private(&config.init_file(), INIT_BASH))
+            .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
             .map_err(Error::io("writing the start-up files"))?;
         let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
         let (tmux, client) = tmux::start(&config).await?;
@@ -206,7 +208,9 @@ impl Shells {
         let Server { tmux, client } =
             self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
         client.shut_down(&tmux).await;
-        for name in ["tmux", "tmux.conf", "init.bash", "alive", "client", "owner.lock"] {
+        for name in
+            ["tmux", "tmux.conf", "init.bash", "builtin.so", "alive", "client", "owner.lock"]
+        {
             let _ = fs::remove_file(self.config.root.join(name));
         }
         let _ = fs::remove_dir(self.config.sessions());
