@@ -55,6 +55,7 @@ extern pid_t last_asynchronous_pid; /* $! */
 extern int remember_on_history;
 
 extern void *xmalloc(size_t);
+extern void *xrealloc(void *, size_t);
 extern int evalstring(char *text, const char *name, int flags); /* frees the text */
 extern char *get_string_value(const char *variable);
 extern void *bind_array_variable(char *name, long index, char *value, int flags);
@@ -203,32 +204,31 @@ static void finish(void)
     is_our_status = 1;
 }
 
-/* The text that lies ready. */
+/* The text that lies ready: what the file holds up to a NUL. */
 static char *command(void)
 {
-    char *path, *text = NULL;
+    char *path;
     if (asprintf(&path, "%s/command", directory) < 0)
         return NULL;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    off_t length = file < 0 ? -1 : lseek(file, 0, SEEK_END);
-    if (length >= 0) {
-        off_t have = 0;
-        text = xmalloc(length + 1);
-        while (have < length) {
-            ssize_t more = pread(file, text + have, length - have, have);
-            if (more < 0 && errno == EINTR)
-                continue;
-            if (more <= 0)
-                break;
-            have += more;
-        }
-        text[have] = 0;
-        if (have <= HISTORY_MAX && remember_on_history)
-            check_add_history(text, 1);
-    } else
+    if (file < 0) {
         builtin_error("%s: %s", path, strerror(errno));
-    if (file >= 0)
-        close(file);
+        free(path);
+        return NULL;
+    }
+    size_t room = 4096, have = 0;
+    ssize_t more;
+    char *text = xmalloc(room);
+    while ((more = read(file, text + have, room - have)) > 0 || (more < 0 && errno == EINTR)) {
+        if (more > 0 && memchr(text + have, 0, more))
+            break;
+        have += more > 0 ? more : 0;
+        if (have == room)
+            text = xrealloc(text, room *= 2);
+    }
+    if (more <= 0)
+        text[have] = 0;
+    close(file);
     free(path);
     return text;
 }
@@ -250,6 +250,8 @@ static int run(void)
     if (is_evaluating || !begin())
         return EXECUTION_SUCCESS;
     char *text = command();
+    if (text && remember_on_history && strlen(text) <= HISTORY_MAX)
+        check_add_history(text, 1);
     begin_unwind_frame(frame);
     add_unwind_protect(leave, NULL);
     is_evaluating = 1;

@@ -12,7 +12,6 @@ use tokio::time::{self, Instant};
 use super::{
     input,
     launch::{Launched, Place},
-    ledger::overwrite_private,
     marker::{Kind, Seq},
     process,
     requests::RUN_KEYS_AGAIN,
@@ -173,7 +172,7 @@ impl Task {
         }
         let dir = &self.launcher.dir;
         if is_at_prompt
-            && overwrite_private(&dir.command(), b"").is_ok()
+            && dir.write_command(Vec::new()).is_ok()
             && self.pipe.announce_again(dir, seq, Kind::StartUp).is_ok()
         {
             let _ = self.type_bytes(RUN_KEYS_AGAIN).await;

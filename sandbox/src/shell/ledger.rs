@@ -142,6 +142,13 @@ impl SessionDir {
         self.0.join("command")
     }
 
+    /// Puts the text of the next command where the shell takes it from: up to the first NUL, which
+    /// no command contains. What lies behind may stay.
+    pub(crate) fn write_command(&self, mut text: Vec<u8>) -> io::Result<()> {
+        text.push(0);
+        overwrite_beginning(&self.command(), &text).map(drop)
+    }
+
     /// The text of a command that is read as a file.
     pub(crate) fn script(&self) -> PathBuf {
         self.0.join("script")

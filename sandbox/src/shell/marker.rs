@@ -8,8 +8,6 @@
 //! one that the owner wrote down for that kind and command ([`Expected`]). Digests, not nonces, lie
 //! on disk: whoever reads them can recognise the marker but not print it.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 /// How every marker begins.
@@ -160,10 +158,9 @@ impl Expected {
 }
 
 fn digest(nonce: &[u8]) -> String {
-    Sha256::digest(nonce).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let bytes: [u8; 32] = Sha256::digest(nonce).into();
+    let (halves, _) = bytes.as_chunks::<16>();
+    halves.iter().map(|&half| format!("{:032x}", u128::from_be_bytes(half))).collect()
 }
 
 fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {

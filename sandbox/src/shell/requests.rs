@@ -89,7 +89,7 @@ impl Task {
             overwrite_private(&dir.script(), &text).map_err(Error::io("writing the command"))?;
             text = READ_SCRIPT.to_vec();
         }
-        overwrite_private(&dir.command(), &text).map_err(Error::io("writing the command"))?;
+        dir.write_command(text).map_err(Error::io("writing the command"))?;
         self.pipe.announce(dir, seq, Kind::Command)?;
         self.next_seq += 1;
         let (status, receiver) = watch::channel(JobStatus::default());

@@ -79,11 +79,7 @@ pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
         // takes with it whoever has come meanwhile.
         match try_start(config).await {
             Err(Error::TmuxMissing { .. }) if attempt < ATTEMPTS => attempt += 1,
-            Ok((tmux, client)) => {
-                client.end_others(&tmux).await;
-                return Ok((tmux, client));
-            }
-            failed => return failed,
+            tried => return tried,
         }
     }
 }
@@ -114,17 +110,20 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
         closing.send_replace(Some(last_words));
     });
     let tmux = Tmux { requests, closed };
-    let answer = match tmux.ask("display-message -p '#{pid}'").await {
-        Ok(answer) => answer,
+    let list = format!("list-clients -t ={} -F '#{{client_pid}}'", keeper::NAME);
+    let (server, clients) = tokio::join!(tmux.ask("display-message -p '#{pid}'"), tmux.ask(&list));
+    let server = match server {
+        Ok(server) => server,
         Err(Error::ServerGone) => {
             let last_words = tmux.closed().await;
             return Err(missing(format!("it ended at once, saying {last_words:?}")));
         }
         Err(error) => return Err(error),
     };
-    let Some(server) = answer.parse().ok().and_then(ProcessId::of) else {
-        return Err(missing(format!("it named {answer:?} as its process")));
+    let Some(server) = server.parse().ok().and_then(ProcessId::of) else {
+        return Err(missing(format!("it named {server:?} as its process")));
     };
+    end_others(child.id(), &clients.unwrap_or_default());
     let mut guard = JoinSet::new();
     guard.spawn(keeper::guard(tmux.clone()));
     Ok((tmux, ControlClient { child, task, server, _guard: guard }))
@@ -173,19 +172,16 @@ impl Tmux {
     }
 }
 
-impl ControlClient {
-    /// Ends the clients of former owners. A server that has something to say to a control client whose
-    /// owner was killed never lets it go (seen with tmux 3.3).
-    async fn end_others(&self, tmux: &Tmux) {
-        let list = format!("list-clients -t ={} -F '#{{client_pid}}'", keeper::NAME);
-        let clients = tmux.ask(&list).await.unwrap_or_default();
-        let clients = clients.lines().filter_map(|pid| pid.parse().ok());
-        for client in clients.filter(|pid| Some(*pid) != self.child.id()).filter_map(ProcessId::of)
-        {
-            client.send(rustix::process::Signal::KILL);
-        }
+/// Ends the clients of former owners. A server that has something to say to a control client whose
+/// owner was killed never lets it go (seen with tmux 3.3).
+fn end_others(ours: Option<u32>, clients: &str) {
+    let pids = clients.lines().filter_map(|pid| pid.parse().ok());
+    for client in pids.filter(|&pid| Some(pid) != ours).filter_map(ProcessId::of) {
+        client.send(rustix::process::Signal::KILL);
     }
+}
 
+impl ControlClient {
     /// Ends the server and waits until it, its clients and the keeper are gone.
     pub(crate) async fn shut_down(mut self, tmux: &Tmux) {
         let mut others = Vec::new();
