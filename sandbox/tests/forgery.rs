@@ -47,7 +47,7 @@ fn printing_cannot_fake_a_result() {
             ),
             (
                 "DEBUG",
-                "trap 'echo \"$BASH_COMMAND $_ ${__sb_line-} ${__sb_nonce-}\" >>debug' DEBUG",
+                "trap 'echo \"$BASH_COMMAND $_\" >>debug' DEBUG",
                 "forge debug",
                 "trap - DEBUG",
             ),
@@ -76,6 +76,13 @@ fn printing_cannot_fake_a_result() {
                 ":",
                 "ls -l /proc/self/fd >fds; bash -c 'read -t 0.1 -u 62 x; echo $x' >>fds 2>&1; forge fds",
                 ":",
+            ),
+            ("its pipe", ":", "read -t 0.1 -u 62 x; echo $x >pipe; forge pipe", ":"),
+            (
+                "its builtin",
+                ":",
+                "__sb; __sb prompt; __sb recover; (__sb prompt); __sb prepare . u h; forge ./*",
+                "! __sb prepare . u h",
             ),
         ];
         for (name, before, during, after) in cases {

@@ -184,6 +184,10 @@ fn what_users_do_to_their_shell_does_not_break_it() {
             assert_eq!(result.exit_code, 9, "{harm}");
             assert_eq!(text_of(&session, &result), "well\n", "{harm}");
         }
+        // What ends no shell with `set -e`, does not end it because of us.
+        assert_eq!(run(&session, "set -e").await.0, 0);
+        assert_eq!(run(&session, "! true").await.0, 1);
+        assert_eq!(run(&session, "set +e").await.0, 0);
         // The shell's own output goes elsewhere: results still come.
         assert_eq!(run(&session, "exec >|out").await.0, 0);
         assert_eq!(run(&session, "echo hidden; (exit 2)").await, (2, String::new()));
@@ -238,11 +242,29 @@ fn set_x_and_debug_traps_show_the_users_commands_only() {
         let session = home.session(&shells, "a").await;
         assert_eq!(run(&session, "set -x").await, (0, String::new()));
         let (_, output) = run(&session, "echo x").await;
-        assert!(output.contains("echo x\nx\n") && !output.contains("__sb_end"), "{output}");
+        assert!(output.contains("echo x\nx\n") && !output.contains("__sb"), "{output}");
+        let job = session.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
+        until_printed(&session, start_of(&job).await, "\nup").await;
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        let interrupted = text_of(&session, &*ended(&job).await);
+        assert!(!interrupted.contains("__sb"), "{interrupted}");
         run(&session, "set +x").await;
         run(&session, "trap 'echo D:$BASH_COMMAND' DEBUG").await;
         let (_, output) = run(&session, "true").await;
-        assert!(output.contains("D:true\n") && !output.contains("__sb_end"), "{output}");
+        assert!(output.contains("D:true\n") && !output.contains("__sb"), "{output}");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_shell_that_cannot_load_its_builtin_says_what_it_needs() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        fs::remove_file(home.root().join("builtin.so")).unwrap();
+        let error = within("creating a session", shells.create(home.spec("a"))).await.unwrap_err();
+        assert!(matches!(error, Error::ShellDidNotStart { .. }), "{error}");
+        assert!(error.to_string().contains("not mounted with noexec"), "{error}");
         shells.shut_down().await.unwrap();
     });
 }

@@ -78,7 +78,6 @@ enum {
 static char hook[] = "__sb prompt";
 static char frame[] = "__sb";
 
-static pid_t shell; /* the process that may speak; its subshells may not */
 static int pipe_fd = -1;
 static char *directory, *user, *host;
 
@@ -240,8 +239,7 @@ static int leave(void *unused)
     is_evaluating = 0;
     if (code < 0)
         code = last_command_exit_value;
-    if (getpid() == shell)
-        finish();
+    finish();
     return 0;
 }
 
@@ -286,7 +284,7 @@ static void recover(void)
 static int prepare(WORD_LIST *words)
 {
     char *path;
-    if (!words || !words->next || !words->next->next || shell)
+    if (!words || !words->next || !words->next->next || pipe_fd >= 0)
         return EX_USAGE;
     directory = strdup(words->word->word);
     user = encoded(words->next->word->word);
@@ -302,7 +300,6 @@ static int prepare(WORD_LIST *words)
         close(fd);
     if (pipe_fd < 0)
         return EXECUTION_FAILURE;
-    shell = getpid();
     begin();
     return EXECUTION_SUCCESS;
 }
@@ -312,8 +309,6 @@ static int sb(WORD_LIST *words)
     const char *word = words ? words->word->word : "";
     if (strcmp(word, "prepare") == 0)
         return prepare(words->next);
-    if (getpid() != shell)
-        return EXECUTION_FAILURE;
     if (!words)
         return run();
     if (strcmp(word, "hook") == 0)
