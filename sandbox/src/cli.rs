@@ -300,6 +300,12 @@ fn doctor() -> anyhow::Result<ExitCode> {
         let line = line.unwrap_or_else(|| "missing; install it".into());
         writeln!(out, "{program}: {line}")?;
     }
+    let shell = block_on(try_shell());
+    healthy &= shell.is_ok();
+    match shell {
+        Ok(()) => writeln!(out, "a shell: starts")?,
+        Err(error) => writeln!(out, "a shell: does not start: {error:#}")?,
+    }
     for support in isolation::probe() {
         match support.works {
             Ok(features) => writeln!(out, "isolation {}: {}", support.level, describe(features))?,
@@ -307,6 +313,18 @@ fn doctor() -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Starts a shell where they usually are, and ends it.
+async fn try_shell() -> anyhow::Result<()> {
+    let root = default_root();
+    let place = tempfile::Builder::new()
+        .prefix("sandbox-")
+        .tempdir_in(root.parent().context("the state directory has no parent")?)?;
+    let shells = Shells::open(Config::of_this_program(place.path().join("probe"))?).await?;
+    let started = shells.create(SessionSpec::default()).await;
+    shells.shut_down().await?;
+    Ok(started.map(drop)?)
 }
 
 fn describe(features: Features) -> String {

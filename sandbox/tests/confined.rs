@@ -276,6 +276,7 @@ fn the_command_line_can_require_walls() {
     assert!(sandbox(&["end"]).status.success());
     let doctor = Command::new(env!("CARGO_BIN_EXE_sandbox")).arg("doctor").output().unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("a shell: starts\n"), "{doctor}");
     assert!(doctor.contains("isolation landlock: restricts files"), "{doctor}");
     assert!(doctor.contains("Unix sockets"), "{doctor}");
 }

@@ -22,7 +22,7 @@ pub struct Config {
     pub program: PathBuf,
     /// The tmux program.
     pub tmux: PathBuf,
-    /// The shell: a bash of version 5 or later.
+    /// The shell: a bash of version 5.1 or later, which can load builtins.
     pub bash: PathBuf,
     /// How long sessions live on after their owner has gone, before they end by themselves.
     pub lease: Duration,
