@@ -13,7 +13,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .pic(true)
         .get_compiler()
         .to_command()
-        .args(["-shared", "-nostdlib", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-s", "-o"])
+        .args(["-shared", "-nostdlib", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-s"])
+        // Not even `enable -d` takes it away while it runs.
+        .args(["-Wl,-z,nodelete", "-o"])
         .args([library.as_path(), Path::new(SOURCE)])
         .status()?;
     if !status.success() {

@@ -74,10 +74,10 @@ fn printing_cannot_fake_a_result() {
             (
                 "descriptors",
                 ":",
-                "ls -l /proc/self/fd >fds; bash -c 'read -t 0.1 -u 62 x; echo $x' >>fds 2>&1; forge fds",
+                "ls -l /proc/self/fd >fds; bash -c 'read -t 0.1 -u 1000 x; echo $x' >>fds 2>&1; forge fds",
                 ":",
             ),
-            ("its pipe", ":", "read -t 0.1 -u 62 x; echo $x >pipe; forge pipe", ":"),
+            ("its pipe", ":", "read -t 0.1 -u 1000 x; echo $x >pipe; forge pipe", ":"),
             (
                 "its builtin",
                 ":",

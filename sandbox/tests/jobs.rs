@@ -59,8 +59,8 @@ fn a_wait_ends_but_the_command_goes_on() {
         assert_eq!(new, b"two\r\nthree\r\n");
 
         // Output that keeps coming postpones the soft limit.
-        let job = session.run("for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done").await.unwrap();
-        let wait = Wait { quiet: Some(Duration::from_millis(600)), ..Wait::at_most(LIMIT) };
+        let job = session.run("for i in {1..14}; do echo $i; sleep 0.2; done").await.unwrap();
+        let wait = Wait { quiet: Some(Duration::from_secs(2)), ..Wait::at_most(LIMIT) };
         assert!(matches!(job.wait(wait).await.unwrap(), Progress::Finished(_)));
 
         // Several may wait at once, and the latest job is known to the session.

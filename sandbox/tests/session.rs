@@ -198,6 +198,78 @@ fn what_users_do_to_their_shell_does_not_break_it() {
 }
 
 #[test]
+fn a_command_finds_the_shell_as_the_one_before_has_left_it() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        run(&session, "false | true").await;
+        assert_eq!(run(&session, "echo ${PIPESTATUS[@]}").await.1, "1 0\n");
+        run(&session, "echo a b").await;
+        assert_eq!(run(&session, "echo $_").await.1, "b\n");
+        assert_eq!(run(&session, "fc -ln -1 -1").await.1.trim(), "echo $_");
+        run(&session, "echo again").await;
+        assert_eq!(run(&session, "fc -s").await, (0, "echo again\nagain\n".into()));
+        // What bash gives up is over with its code, here and in a subshell.
+        assert_eq!(run(&session, "true").await.0, 0);
+        assert_eq!(run(&session, "declare -i n; n=1/0; echo not reached").await.0, 1);
+        let (code, output) = run(&session, "x=$(n=1/0); sleep 0.1; echo late").await;
+        assert!(code == 0 && output.ends_with("late\n"), "{code}: {output}");
+        assert_eq!(run(&session, "(n=1/0) & wait; echo late").await.0, 0);
+        // Scripts close what they do not know.
+        run(&session, "for n in {3..255}; do eval \"exec $n>&-\"; done").await;
+        assert_eq!(run(&session, "echo open").await, (0, "open\n".into()));
+        // What the prompt starts is nobody's program.
+        run(&session, "PROMPT_COMMAND='sleep 0.2'").await;
+        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        assert_eq!(session.status().restarts, 0);
+        // A shell that ends before it has heard of a command does not answer for it.
+        run(&session, "PROMPT_COMMAND='exit 9'").await;
+        let result = finish(&session, "touch made").await;
+        let is_made = home.work().join("made").exists();
+        assert_eq!((result.exit_code == 0, result.exit_code == 9), (is_made, false), "{result:?}");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_start_up_file_that_fails_does_not_keep_the_shell_from_starting() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        for (name, text) in [
+            ("a", "declare -i n; n=1/0"),
+            ("b", "set -e; [ -f /nonexistent ] && . /nonexistent"),
+            ("c", "bind() { return 1; }; set -e"),
+        ] {
+            fs::write(home.work().join(".bashrc"), text).unwrap();
+            let session = home.session(&shells, name).await;
+            assert_eq!(run(&session, "echo up").await, (0, "up\n".into()), "{text}");
+        }
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn no_key_is_pressed_while_a_text_reads_keys() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let text = "trap 'echo caught' INT; bash -c 'echo up; exec sleep 100'; \
+            read -r -n 1 -p 'sure? ' x; echo; echo \"<$x>\"; trap - INT";
+        let job = session.run(text).await.unwrap();
+        until_printed(&session, start_of(&job).await, "up").await;
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        asked(&job).await;
+        session.type_bytes("y").await.unwrap();
+        let result = ended(&job).await;
+        assert!(text_of(&session, &result).ends_with("<y>\n"), "{result:?}");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
 fn turning_line_editing_off_does_not_swallow_the_rest() {
     test(async {
         let home = Home::new();
@@ -356,7 +428,10 @@ fn a_dead_shell_is_reported_and_replaced_in_its_directory() {
             assert_eq!(run(&session, "pwd").await, (0, format!("{}\n", deep.display())), "{text}");
         }
         assert_eq!(session.status().restarts, 4);
-        // Ctrl-D at the prompt is nobody's command; the shell comes back all the same.
+        // Ctrl-D at the prompt is nobody's command; the shell comes back all the same. Before it edits its
+        // line, which it says by asking for bracketed pastes, the kernel would take the key.
+        let latest = finish(&session, "true").await;
+        until_printed(&session, latest.output.end, "\x1b[?2004h").await;
         session.press(vec!["C-d".parse().unwrap()]).await.unwrap();
         within("the restart", async {
             while session.status().restarts < 5 {

@@ -22,6 +22,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,15 +54,18 @@ enum { EXECUTION_SUCCESS = 0, EXECUTION_FAILURE = 1, EX_USAGE = 258 };
 extern int last_command_exit_value; /* $? */
 extern pid_t last_asynchronous_pid; /* $! */
 extern int remember_on_history;
+extern void *this_shell_builtin; /* what ran last; `exit` asks that */
 
 extern void *xmalloc(size_t);
 extern void *xrealloc(void *, size_t);
 extern int evalstring(char *text, const char *name, int flags); /* frees the text */
 extern char *get_string_value(const char *variable);
+extern void *bind_variable(const char *name, char *value, int flags);
 extern void *bind_array_variable(char *name, long index, char *value, int flags);
 extern int check_add_history(char *line, int force);
-extern char *phash_search(const char *program);
-extern void phash_insert(char *program, char *path, int check_dot, int found);
+extern void *save_pipestatus_array(void);
+extern void restore_pipestatus_array(void *); /* keeps what it is given */
+extern void array_dispose(void *);
 extern char *find_user_command(const char *program);
 extern void begin_unwind_frame(char *name);
 extern void add_unwind_protect(int (*cleanup)(void *), void *argument);
@@ -69,43 +73,48 @@ extern void run_unwind_frame(char *name);
 extern void builtin_error(const char *format, ...);
 
 enum {
-    PIPE_FD = 62,     /* the owner looks for the pipe there */
-    SECRET = 55,      /* "S;", 20 digits, ";", 32 digits */
-    NUMBER_END = 23,  /* where the nonce begins */
+    HIGH_FD = 1000,  /* from here on nobody closes descriptors that he does not know */
+    LOW_FD = 10,     /* for shells that may have few */
+    SECRET = 55,     /* "S;", 20 digits, ";", 32 digits */
+    NUMBER_END = 23, /* where the nonce begins */
     HOOK_INDEX = 7717,
     HISTORY_MAX = 4096,
 };
 static char hook[] = "__sb prompt";
 static char frame[] = "__sb";
 
-static int pipe_fd = -1;
+static pid_t shell; /* the only process that may speak: a subshell has a copy of all this */
+static int pipe_fd = -1, terminal = -1;
 static char *directory, *user, *host;
 
-static char start_secret[SECRET + 1], end_secret[SECRET + 1]; /* of the command that runs; empty: none */
+static char start_secret[SECRET + 1], end_secret[SECRET + 1]; /* of the latest command; empty: none */
 static int is_running;    /* a start was told, and its end was not */
 static int is_evaluating; /* inside the text */
 static int code = -1;     /* how it has ended, once that is known */
-static char *said;        /* the last end marker */
 
-static int status;       /* what $? shall be for the next text */
+static int status;        /* what $? shall be for the next text */
 static int is_our_status; /* $? at the prompt is of the builtin, not of what somebody has typed */
+/* What a text leaves to the next one, and what we would spoil. */
+static struct {
+    char *last_word; /* $_ */
+    void *pipestatus, *builtin;
+} left;
 
-/* Prints to the terminal, whatever the shell's own output has been redirected to. */
+/* Prints to the terminal, whatever the shell's own output has been redirected to. In one piece: others may
+ * print, too. */
 static void print(const char *bytes)
 {
-    size_t left = strlen(bytes);
-    int terminal = open("/dev/tty", O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    while (terminal >= 0 && left > 0) {
-        ssize_t written = write(terminal, bytes, left);
-        if (written < 0 && errno != EINTR)
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    for (size_t length = strlen(bytes); length > 0;) {
+        ssize_t written = write(terminal, bytes, length);
+        if (written <= 0)
             break;
-        if (written > 0) {
-            bytes += written;
-            left -= written;
-        }
+        bytes += written;
+        length -= written;
     }
-    if (terminal >= 0)
-        close(terminal);
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 /* The next secret that lies in the pipe. */
@@ -127,10 +136,12 @@ static int is_end_of(const char *secret, const char *start)
 /* Tells the start of the next command that has a secret, passing over ends that nobody took. */
 static int begin(void)
 {
+    char secret[SECRET + 1];
     do
-        if (!take(start_secret))
+        if (!take(secret))
             return 0;
-    while (start_secret[0] != 'S');
+    while (secret[0] != 'S');
+    memcpy(start_secret, secret, sizeof secret);
     if (!take(end_secret) || !is_end_of(end_secret, start_secret))
         end_secret[0] = 0;
     is_running = 1;
@@ -154,31 +165,28 @@ static char *encoded(const char *field)
     return copy;
 }
 
-/* The path of the Python that the shell would run, or an empty one. The shell remembers paths, and forgets
- * them when PATH changes. */
-static char *python(void)
+/* The path of the Python that the shell would run, or an empty one. It is searched anew when PATH changes. */
+static const char *python(void)
 {
-    static char *names[] = {"python", "python3"};
-    static int known; /* which of them was found */
-    char *path = phash_search(names[known]);
-    if (path && access(path, X_OK) == 0)
-        return path;
-    free(path);
-    for (known = 0; known < 2; known++)
-        if ((path = find_user_command(names[known]))) {
-            phash_insert(names[known], path, 0, 0);
-            return path;
-        }
-    known = 0;
-    return strdup("");
+    static char *searched, *found;
+    const char *path = get_string_value("PATH");
+    if (!path)
+        path = "";
+    if (!searched || !found || strcmp(searched, path) != 0 || access(found, X_OK) != 0) {
+        free(searched);
+        free(found);
+        searched = strdup(path);
+        found = find_user_command("python");
+        if (!found)
+            found = find_user_command("python3");
+    }
+    return found && found[0] == '/' ? found : "";
 }
 
-/* Tells the end of the command, which has ended with `code`. */
-static void finish(void)
+/* Tells the end of the command, which has ended with `code`; or tells it again. */
+static void tell_end(void)
 {
-    status = code;
-    bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
-    /* The owner sends another secret when it believes the first lost. */
+    /* The owner sends another secret when it believes the first lost; then only that counts. */
     char secret[SECRET + 1];
     while (take(secret))
         if (is_end_of(secret, start_secret))
@@ -189,18 +197,16 @@ static void finish(void)
     if (last_asynchronous_pid > 0)
         snprintf(pid, sizeof pid, "%ld", (long)last_asynchronous_pid);
     const char *pwd = get_string_value("PWD");
-    char *path = python(), *place = encoded(pwd ? pwd : ""), *encoded_path = encoded(path);
-    free(said);
-    if (asprintf(&said, "\033]7717;%s;%d;%s;%s;%s;%s;%s\a", end_secret, code, pid, user, host, place,
-                 encoded_path) < 0)
-        said = NULL;
-    free(path);
+    char *place = encoded(pwd ? pwd : ""), *path = encoded(python());
+    char *marker;
+    if (asprintf(&marker, "\033]7717;%s;%d;%s;%s;%s;%s;%s\a", end_secret, code, pid, user, host, place,
+                 path) >= 0) {
+        print(marker);
+        free(marker);
+        is_running = 0;
+    }
     free(place);
-    free(encoded_path);
-    if (said)
-        print(said);
-    is_running = 0;
-    is_our_status = 1;
+    free(path);
 }
 
 /* The text that lies ready: what the file holds up to a NUL. */
@@ -232,14 +238,62 @@ static char *command(void)
     return text;
 }
 
-/* The text is over: at its end, or because a Ctrl-C throws bash back to its prompt. */
-static int leave(void *unused)
+/* The owner can see a flag of the pipe (/proc/PID/fdinfo), and presses no key while a text is evaluated. */
+static void set_evaluating(int is)
 {
-    (void)unused;
-    is_evaluating = 0;
-    if (code < 0)
+    is_evaluating = is;
+    fcntl(pipe_fd, F_SETFL, O_NONBLOCK | (is ? O_APPEND : 0));
+}
+
+static void forget_left(void)
+{
+    free(left.last_word);
+    if (left.pipestatus)
+        array_dispose(left.pipestatus);
+    memset(&left, 0, sizeof left);
+}
+
+static void keep_left(void)
+{
+    const char *last_word = get_string_value("_");
+    forget_left();
+    left.last_word = last_word ? strdup(last_word) : NULL;
+    left.pipestatus = save_pipestatus_array();
+    left.builtin = this_shell_builtin;
+}
+
+static void restore_left(void)
+{
+    if (left.last_word)
+        bind_variable("_", left.last_word, 0);
+    if (left.pipestatus)
+        restore_pipestatus_array(left.pipestatus);
+    if (left.builtin)
+        this_shell_builtin = left.builtin;
+    left.pipestatus = NULL;
+    forget_left();
+}
+
+/* The text is over: at its end, or because bash is thrown back to its prompt. `text` is freed. */
+static int leave(void *text)
+{
+    if (getpid() != shell)
+        return 0;
+    set_evaluating(0);
+    keep_left();
+    /* Only now, as `fc` counts what it finds. */
+    if (text && remember_on_history)
+        check_add_history(text, 1);
+    free(text);
+    /* After a Ctrl-C the status is known; after other failures bash sets it when it is at its prompt. */
+    if (code < 0 && last_command_exit_value > 128)
         code = last_command_exit_value;
-    finish();
+    if (code >= 0) {
+        status = code;
+        is_our_status = 1;
+        tell_end();
+    }
+    bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
     return 0;
 }
 
@@ -248,11 +302,10 @@ static int run(void)
     if (is_evaluating || !begin())
         return EXECUTION_SUCCESS;
     char *text = command();
-    if (text && remember_on_history && strlen(text) <= HISTORY_MAX)
-        check_add_history(text, 1);
     begin_unwind_frame(frame);
-    add_unwind_protect(leave, NULL);
-    is_evaluating = 1;
+    add_unwind_protect(leave, text && strlen(text) <= HISTORY_MAX ? strdup(text) : NULL);
+    set_evaluating(1);
+    restore_left();
     last_command_exit_value = status;
     code = text ? evalstring(text, "eval", SEVAL_NOHIST) : EXECUTION_FAILURE;
     run_unwind_frame(frame);
@@ -263,43 +316,58 @@ static int run(void)
 /* At every prompt: tells the end of the start-up, or remembers the status of what somebody has typed. */
 static void at_prompt(void)
 {
+    if (!is_our_status) {
+        status = last_command_exit_value;
+        forget_left();
+    }
+    is_our_status = 0;
     if (is_running) {
         if (code < 0)
-            code = last_command_exit_value;
-        finish();
-    } else if (!is_our_status)
-        status = last_command_exit_value;
-    is_our_status = 0;
+            code = status;
+        tell_end();
+    }
 }
 
-/* What was told is told again: with a Ctrl-C the kernel throws away what the terminal has not delivered. */
+/* What was told may be lost: with a Ctrl-C the kernel throws away what the terminal has not delivered. */
 static void recover(void)
 {
     if (is_running)
         at_prompt();
-    else if (said)
-        print(said);
+    else
+        tell_end();
+}
+
+/* Opens a file where no script closes it by accident. */
+static int opened(const char *path, int flags)
+{
+    int low = open(path, flags | O_CLOEXEC);
+    int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);
+    if (low >= 0 && high < 0)
+        high = fcntl(low, F_DUPFD_CLOEXEC, LOW_FD);
+    if (high < 0)
+        builtin_error("%s: %s", path, strerror(errno));
+    if (low >= 0)
+        close(low);
+    return high;
 }
 
 static int prepare(WORD_LIST *words)
 {
     char *path;
-    if (!words || !words->next || !words->next->next || pipe_fd >= 0)
+    if (!words || !words->next || !words->next->next || shell)
         return EX_USAGE;
     directory = strdup(words->word->word);
     user = encoded(words->next->word->word);
     host = encoded(words->next->next->word->word);
     if (!directory || asprintf(&path, "%s/pipe", directory) < 0)
         return EXECUTION_FAILURE;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    pipe_fd = fcntl(fd, F_DUPFD_CLOEXEC, PIPE_FD);
-    if (pipe_fd < 0)
-        builtin_error("%s: %s", path, strerror(errno));
+    pipe_fd = opened(path, O_RDONLY | O_NONBLOCK);
+    terminal = opened("/dev/tty", O_WRONLY | O_NOCTTY);
     free(path);
-    if (fd >= 0)
-        close(fd);
-    if (pipe_fd < 0)
+    if (pipe_fd < 0 || terminal < 0)
         return EXECUTION_FAILURE;
+    shell = getpid();
+    bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
     begin();
     return EXECUTION_SUCCESS;
 }
@@ -309,6 +377,8 @@ static int sb(WORD_LIST *words)
     const char *word = words ? words->word->word : "";
     if (strcmp(word, "prepare") == 0)
         return prepare(words->next);
+    if (getpid() != shell)
+        return EXECUTION_FAILURE;
     if (!words)
         return run();
     if (strcmp(word, "hook") == 0)

@@ -11,7 +11,7 @@ use tokio::time::{self, Instant};
 
 use super::{
     input,
-    launch::{Launched, Place},
+    launch::{Launched, Place, SecretPipe},
     marker::{Kind, Seq},
     process,
     requests::RUN_KEYS_AGAIN,
@@ -134,8 +134,8 @@ impl Task {
         Then::GoOn
     }
 
-    /// For a command that runs although its shell reads from the terminal itself. While anything
-    /// else has the terminal no key is pressed, since a program could read it.
+    /// For a command that runs although its shell is at its prompt. While anything else has the terminal,
+    /// or the text itself reads from it, no key is pressed, since it would be taken for an answer.
     pub(super) async fn recover(&mut self) {
         self.catch_up();
         let shell = self.shell();
@@ -149,7 +149,9 @@ impl Task {
             running.interrupted = true;
             return shell.send(Signal::INT);
         }
-        if !input::shell_edits_line(shell) {
+        let has_prompt = input::shell_edits_line(shell)
+            && !SecretPipe::is_evaluating(shell, &self.launcher.dir.pipe());
+        if !has_prompt {
             return;
         }
         if running.interrupted {
@@ -251,6 +253,8 @@ impl Task {
         end: u64,
     ) {
         let started = running.status.borrow().started;
+        // Where a command was not begun, the code is that of the shell.
+        let exit_code = if started.is_some() { exit_code } else { -1 };
         let result = CommandResult {
             seq: running.seq,
             exit_code,

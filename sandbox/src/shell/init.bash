@@ -10,7 +10,7 @@ __sb_dir=$SANDBOX_DIR __sb_user='\u' __sb_host='\H'
 unset SANDBOX_DIR TMUX TMUX_PANE
 # A confined shell cannot write this; its launcher has.
 { printf '%s\n' "$$" >|"$__sb_dir/pid"; } 2>/dev/null
-__sb prepare "$__sb_dir" "${__sb_user@P}" "${__sb_host@P}"
+__sb prepare "$__sb_dir" "${__sb_user@P}" "${__sb_host@P}" || exit
 export PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat
 
 # The file `start` holds the directory and the environment.
@@ -22,15 +22,20 @@ export PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat
 } <"$__sb_dir/start"
 unset OLDPWD __sb_field __sb_user __sb_host
 
-[[ ! -r ~/.bashrc ]] || . ~/.bashrc
-
-# A person's history file is not ours to fill; what we type to start a command is not history at all.
-unset HISTFILE
-HISTCONTROL=ignorespace${HISTCONTROL:+:$HISTCONTROL}
-set +H
-bind -x '"\e[7717~": __sb recover' 2>/dev/null
+bind -x '"\e[7717~": __sb recover'
 # The key with which the owner clears the line before it types.
-bind '"\C-^": kill-whole-line' 2>/dev/null
-bind -m vi-insert '"\C-^": kill-whole-line' 2>/dev/null
-bind -m vi-command '"\C-^": "cc"' 2>/dev/null
+bind -m emacs '"\C-^": kill-whole-line'
+bind -m vi-insert '"\C-^": kill-whole-line'
+bind -m vi-command '"\C-^": "cc"'
+# A person's history file is not ours to fill.
+unset HISTFILE
+set +H
+
+# It may fail, or be interrupted: then the rest is not reached, and must not be needed.
+[[ ! -r ~/.bashrc ]] || . ~/.bashrc || :
+
+unset HISTFILE
+set +H
+# What is typed to start a command is not history.
+HISTCONTROL=ignorespace${HISTCONTROL:+:$HISTCONTROL}
 __sb hook

@@ -223,7 +223,9 @@ impl Job {
             if reached(wait.pause_before_look(looks).map(|pause| quiet.since + pause)) {
                 looks += 1;
                 let hint = self.look().await;
-                if hint != InputHint::None && wait.on_input == OnInput::Return {
+                // Before it has begun, it is the shell that reads keys: those of the call.
+                let has_begun = status.borrow().started.is_some();
+                if hint != InputHint::None && wait.on_input == OnInput::Return && has_begun {
                     return self.still_running(Why::Input, hint);
                 }
             }

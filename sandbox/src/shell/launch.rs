@@ -5,7 +5,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
     os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
@@ -18,9 +18,6 @@ use super::{
     tmux::{Tmux, protect_format, quote, quote_for_shell},
 };
 use crate::{Error, Result};
-
-/// The descriptor on which the shell gets its secrets; `builtin.c` uses the same number.
-const SECRET_FD: u32 = 62;
 
 /// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
 /// process ends, although the kernel may not have handed over the last output yet; that would be
@@ -191,25 +188,20 @@ impl SecretPipe {
 
     /// Finds the pipe of a shell that runs already; its name is gone from the file system.
     pub(crate) fn find(shell: ProcessId, path: &Path) -> io::Result<Self> {
-        let directory = format!("/proc/{}/fd", shell.pid);
-        let known = format!("{directory}/{SECRET_FD}");
-        let named = path.as_os_str().as_bytes();
-        let is_ours = |link: &Path| {
-            fs::read_link(link).is_ok_and(|target| {
-                let target = target.as_os_str().as_bytes();
-                target.strip_suffix(b" (deleted)").unwrap_or(target) == named
-            })
-        };
-        if is_ours(known.as_ref()) {
-            return Self::open(known.as_ref());
-        }
-        for entry in fs::read_dir(directory)? {
-            let link = entry?.path();
-            if is_ours(&link) {
-                return Self::open(&link);
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
+        Self::open(&find_descriptor(shell, path)?)
+    }
+
+    /// Whether a shell says that it evaluates a text (see `builtin.c`).
+    pub(crate) fn is_evaluating(shell: ProcessId, path: &Path) -> bool {
+        let flags = find_descriptor(shell, path).and_then(|link| {
+            let number = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            fs::read_to_string(format!("/proc/{}/fdinfo/{number}", shell.pid))
+        });
+        let flags = flags.ok().and_then(|info| {
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+            u32::from_str_radix(flags.trim(), 8).ok()
+        });
+        flags.is_some_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::APPEND))
     }
 
     /// The pipe that lies ready for a shell that is starting. There is none for one that has died; its
@@ -262,4 +254,18 @@ impl SecretPipe {
         let secret = format!("E;{:020};{}", expected.seq, end.as_str());
         self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
+}
+
+/// The link in `/proc` to a shell's end of its secret pipe.
+fn find_descriptor(shell: ProcessId, path: &Path) -> io::Result<PathBuf> {
+    let named = path.as_os_str().as_bytes();
+    for entry in fs::read_dir(format!("/proc/{}/fd", shell.pid))? {
+        let link = entry?.path();
+        let target = fs::read_link(&link).unwrap_or_default();
+        let target = target.as_os_str().as_bytes();
+        if target.strip_suffix(b" (deleted)").unwrap_or(target) == named {
+            return Ok(link);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
 }

@@ -1,6 +1,11 @@
 //! The willing half of a session's task: what handles ask of it.
 
-use tokio::sync::watch;
+use std::time::Duration;
+
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
 
 use super::{
     input::{self, Key},
@@ -23,6 +28,9 @@ pub(super) const RUN_KEYS_AGAIN: &[u8] = b"\x05 \x15 __sb\n";
 /// The text that stands for one that turns line editing off. When bash meets that in a text that it
 /// evaluates, it takes the terminal for the rest of the text. In a file that it reads, bash ignores it.
 const READ_SCRIPT: &[u8] = b"\\. \"$__sb_dir/script\"";
+/// How long programs of PROMPT_COMMAND may have the terminal, and how often that is looked at.
+const PROMPT_LIMIT: Duration = Duration::from_secs(2);
+const PROMPT_PAUSE: Duration = Duration::from_millis(10);
 /// Bytes per `send-keys`, so that no line to tmux gets long.
 const TYPED_AT_ONCE: usize = 512;
 
@@ -79,8 +87,7 @@ impl Task {
     }
 
     async fn start_command(&mut self, mut text: Vec<u8>) -> Result<JobWatch> {
-        let occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
-        if occupied {
+        if self.is_occupied().await {
             return Err(Error::OccupiedByHand(self.entry.id.clone()));
         }
         let seq = self.next_seq;
@@ -108,6 +115,19 @@ impl Task {
         let typing = format!("send-keys -t {} -l '{RUN_KEYS}'", self.entry.pane);
         self.launcher.tmux.tell(&typing).await?;
         Ok(job)
+    }
+
+    /// Whether somebody has started a program by hand. What a prompt starts is over soon.
+    async fn is_occupied(&self) -> bool {
+        let deadline = Instant::now() + PROMPT_LIMIT;
+        loop {
+            let is_occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
+            if !is_occupied || Instant::now() > deadline {
+                return is_occupied;
+            }
+            // Nothing tells when a terminal changes hands.
+            time::sleep(PROMPT_PAUSE).await;
+        }
     }
 
     pub(super) async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {

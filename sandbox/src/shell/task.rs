@@ -231,6 +231,11 @@ impl Task {
                 running.lost = 0;
                 running.status.send_modify(|status| status.started = Some(started));
             }
+            Current::Starting { before: Some(Unreported { running, .. }), .. }
+                if running.seq == seq =>
+            {
+                running.status.send_modify(|status| status.started = Some(Started { offset, at }));
+            }
             Current::Starting { seq: wanted, before, .. } if *wanted == seq => {
                 if let Some(Unreported { running, exit_code }) = before.take() {
                     self.report_without_shell(running, exit_code, Ended::ShellExited, offset);
