@@ -216,12 +216,15 @@ fn a_command_finds_the_shell_as_the_one_before_has_left_it() {
         let (code, output) = run(&session, "x=$(n=1/0); sleep 0.1; echo late").await;
         assert!(code == 0 && output.ends_with("late\n"), "{code}: {output}");
         assert_eq!(run(&session, "(n=1/0) & wait; echo late").await.0, 0);
+        // What the prompt starts is nobody's program.
+        let holding = "PROMPT_COMMAND='bash -c \"echo holding; sleep 0.2\"'";
+        let end = finish(&session, holding).await.output.end;
+        until_printed(&session, end, "holding").await;
+        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        run(&session, "PROMPT_COMMAND=").await;
         // Scripts close what they do not know.
         run(&session, "for n in {3..255}; do eval \"exec $n>&-\"; done").await;
         assert_eq!(run(&session, "echo open").await, (0, "open\n".into()));
-        // What the prompt starts is nobody's program.
-        run(&session, "PROMPT_COMMAND='sleep 0.2'").await;
-        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
         assert_eq!(session.status().restarts, 0);
         // A shell that ends before it has heard of a command does not answer for it.
         run(&session, "PROMPT_COMMAND='exit 9'").await;
