@@ -56,19 +56,19 @@ pub fn measure(run: &mut Run) -> Result<()> {
             server.run("echo hi", "hi")?;
         }
         for (name, command, wanted) in RUNS {
-            alternate(&mut series, name, &servers, |server| server.run(command, wanted))?;
+            measure_each(&mut series, name, &servers, |server| server.run(command, wanted))?;
         }
         let slept = (0..COUNT).map(|_| Ok(bare.round_trip(SLEEP, b"\rhi\r\n")?.0));
         series.add(SLEEP, BARE, median_of(slept.collect::<Result<_>>()?) * 1e3);
-        alternate(&mut series, "write of 1 KiB", &servers, ActionServer::write)?;
-        alternate(&mut series, "read of 1 KiB", &servers, ActionServer::read)?;
-        alternate(&mut series, "edit of 1 KiB", &servers, ActionServer::edit)?;
+        measure_each(&mut series, "write of 1 KiB", &servers, ActionServer::write)?;
+        measure_each(&mut series, "read of 1 KiB", &servers, ActionServer::read)?;
+        measure_each(&mut series, "edit of 1 KiB", &servers, ActionServer::edit)?;
     }
     summarise(report, &series, &servers)
 }
 
 /// A few in a row each, in every round, so that all see the same machine and none a cold one.
-fn alternate(
+fn measure_each(
     series: &mut Series,
     what: &str,
     servers: &[ActionServer],

@@ -14,6 +14,7 @@ use sandbox::files::{
 
 use crate::Run;
 use crate::owner::directory_in_memory;
+use crate::process::root;
 use crate::report::{Figure, Target, median_of};
 use crate::series::Series;
 
@@ -31,11 +32,12 @@ const DISK: &str = "on a disk";
 
 pub fn measure(run: &mut Run) -> Result<()> {
     let Run { report, rounds, .. } = run;
-    let places = [(MEMORY, directory_in_memory()?), (DISK, tempfile::tempdir()?)];
+    let places =
+        [(MEMORY, directory_in_memory()?), (DISK, tempfile::tempdir_in(root().join("target"))?)];
     let mut series = Series::default();
     for _ in 0..*rounds {
         for (place, directory) in &places {
-            compare(&mut series, place, directory.path())?;
+            measure_in(&mut series, place, directory.path())?;
         }
     }
     for (size, _, _) in SIZES {
@@ -55,7 +57,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn compare(series: &mut Series, place: &str, directory: &Path) -> Result<()> {
+fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> {
     let workspace = Workspace::confined(directory)?;
     // Both leave the time of writing to the system; syncing would measure the disk.
     let unsynced = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };

@@ -323,8 +323,9 @@ async fn try_shell() -> anyhow::Result<()> {
         .tempdir_in(root.parent().context("the state directory has no parent")?)?;
     let shells = Shells::open(Config::of_this_program(place.path().join("probe"))?).await?;
     let started = shells.create(SessionSpec::default()).await;
-    shells.shut_down().await?;
-    Ok(started.map(drop)?)
+    let ended = shells.shut_down().await;
+    started?;
+    Ok(ended?)
 }
 
 fn describe(features: Features) -> String {

@@ -217,10 +217,17 @@ fn a_command_finds_the_shell_as_the_one_before_has_left_it() {
         assert!(code == 0 && output.ends_with("late\n"), "{code}: {output}");
         assert_eq!(run(&session, "(n=1/0) & wait; echo late").await.0, 0);
         // What the prompt starts is nobody's program.
-        let holding = "PROMPT_COMMAND='bash -c \"echo holding; sleep 0.2\"'";
+        let holding =
+            "PROMPT_COMMAND='bash -c \"echo holding; until [ -e go ]; do sleep 0.01; done\"'";
         let end = finish(&session, holding).await.output.end;
         until_printed(&session, end, "holding").await;
-        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        let let_go = async {
+            // The session is asked first.
+            tokio::task::yield_now().await;
+            fs::write(home.work().join("go"), "").unwrap();
+        };
+        let (next, ()) = tokio::join!(run(&session, "echo next"), let_go);
+        assert_eq!(next, (0, "next\n".into()));
         run(&session, "PROMPT_COMMAND=").await;
         // Scripts close what they do not know.
         run(&session, "for n in {3..255}; do eval \"exec $n>&-\"; done").await;

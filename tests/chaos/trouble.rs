@@ -24,6 +24,7 @@ const LITTLE_MORE: u64 = 8 << 20;
 /// Files about a session and one of its shells that may be cut short. The log and its index are not among
 /// them: what was cut off a recording cannot be found again.
 const SESSION_FILES: [&str; 5] = ["session.json", "expected", "pid", "start", "command"];
+/// Not among them either: `builtin.so`, which living shells execute, as they do programs.
 const STATE_FILES: [&str; 4] = ["owner.lock", "client", "tmux.conf", "init.bash"];
 const CONNECTION_FILES: [&str; 2] = ["chaos.json", "chaos.host.json"];
 

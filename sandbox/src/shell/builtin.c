@@ -6,13 +6,13 @@
  * end marker, with what the shell knows about itself. The secrets are in no variable, and no program that
  * the shell starts inherits the pipe, which has no name by then.
  *
- * When Ctrl-C throws bash back to its prompt, evaluating does not return to us, but what bash has to undo
- * is undone, and that we are among. `__sb prompt` is an entry of PROMPT_COMMAND, the last one, since
+ * When Ctrl-C throws bash back to its prompt, evaluating does not return to us, but bash then undoes what
+ * it has begun, and calls `leave` for that. `__sb prompt` is an entry of PROMPT_COMMAND, the last one, since
  * `PROMPT_COMMAND=...` replaces only the first. `__sb recover` is bound to a key that the owner presses
  * when it has heard nothing.
  *
- * All this could be written in bash, and was: it took most of a command's time, and every option and trap
- * of the user was to be kept from showing or disturbing it. Here there is nothing to see for them but the
+ * All this could be written in bash, and was: it took most of bash's time for a command, and every option
+ * and trap of the user had to be kept from showing or disturbing it. Here there is nothing to see for them but the
  * name, before the start marker: in no command's output.
  *
  * Known limit: when line editing is turned off (`set +o emacs`) by something that a text calls, bash reads
@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ extern void *xrealloc(void *, size_t);
 extern int evalstring(char *text, const char *name, int flags); /* frees the text */
 extern char *get_string_value(const char *variable);
 extern void *bind_variable(const char *name, char *value, int flags);
-extern void *bind_array_variable(char *name, long index, char *value, int flags);
+extern void *bind_array_variable(char *name, intmax_t index, char *value, int flags);
 extern int check_add_history(char *line, int force);
 extern void *save_pipestatus_array(void);
 extern void restore_pipestatus_array(void *); /* keeps what it is given */
@@ -73,10 +74,10 @@ extern void run_unwind_frame(char *name);
 extern void builtin_error(const char *format, ...);
 
 enum {
-    HIGH_FD = 1000,  /* from here on nobody closes descriptors that he does not know */
+    HIGH_FD = 1000,  /* above all that scripts close to be sure */
     LOW_FD = 10,     /* for shells that may have few */
     SECRET = 55,     /* "S;", 20 digits, ";", 32 digits */
-    NUMBER_END = 23, /* where the nonce begins */
+    NONCE = 23,      /* where the 32 digits begin */
     HOOK_INDEX = 7717,
     HISTORY_MAX = 4096,
 };
@@ -88,6 +89,7 @@ static int pipe_fd = -1, terminal = -1;
 static char *directory, *user, *host;
 
 static char start_secret[SECRET + 1], end_secret[SECRET + 1]; /* of the latest command; empty: none */
+static char ahead[SECRET + 1]; /* the start of the next one, if it came to light too early */
 static int is_running;    /* a start was told, and its end was not */
 static int is_evaluating; /* inside the text */
 static int code = -1;     /* how it has ended, once that is known */
@@ -102,12 +104,13 @@ static struct {
 
 /* Prints to the terminal, whatever the shell's own output has been redirected to. In one piece: others may
  * print, too. */
-static void print(const char *bytes)
+static int print(const char *bytes)
 {
+    size_t length = strlen(bytes);
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
-    for (size_t length = strlen(bytes); length > 0;) {
+    while (length > 0) {
         ssize_t written = write(terminal, bytes, length);
         if (written <= 0)
             break;
@@ -115,11 +118,17 @@ static void print(const char *bytes)
         length -= written;
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
+    return length == 0;
 }
 
 /* The next secret that lies in the pipe. */
 static int take(char *secret)
 {
+    if (ahead[0]) {
+        memcpy(secret, ahead, sizeof ahead);
+        ahead[0] = 0;
+        return 1;
+    }
     ssize_t length;
     do
         length = read(pipe_fd, secret, SECRET);
@@ -130,20 +139,22 @@ static int take(char *secret)
 
 static int is_end_of(const char *secret, const char *start)
 {
-    return secret[0] == 'E' && memcmp(secret + 1, start + 1, NUMBER_END - 1) == 0;
+    return secret[0] == 'E' && memcmp(secret + 1, start + 1, NONCE - 1) == 0;
 }
 
-/* Tells the start of the next command that has a secret, passing over ends that nobody took. */
+/* Tells the start of the next command that has both secrets. Passes over ends that nobody took, and over a
+ * start that the owner has replaced since. */
 static int begin(void)
 {
-    char secret[SECRET + 1];
-    do
+    char start[SECRET + 1] = "", secret[SECRET + 1];
+    do {
         if (!take(secret))
             return 0;
-    while (secret[0] != 'S');
-    memcpy(start_secret, secret, sizeof secret);
-    if (!take(end_secret) || !is_end_of(end_secret, start_secret))
-        end_secret[0] = 0;
+        if (secret[0] == 'S')
+            memcpy(start, secret, sizeof secret);
+    } while (!start[0] || !is_end_of(secret, start));
+    memcpy(start_secret, start, sizeof start);
+    memcpy(end_secret, secret, sizeof secret);
     is_running = 1;
     code = -1;
     char marker[SECRET + 10];
@@ -165,7 +176,8 @@ static char *encoded(const char *field)
     return copy;
 }
 
-/* The path of the Python that the shell would run, or an empty one. It is searched anew when PATH changes. */
+/* The path of the Python that the shell would run, or an empty one. It is searched anew when PATH has changed,
+ * when the one found has gone, and as long as there is none. */
 static const char *python(void)
 {
     static char *searched, *found;
@@ -175,10 +187,11 @@ static const char *python(void)
     if (!searched || !found || strcmp(searched, path) != 0 || access(found, X_OK) != 0) {
         free(searched);
         free(found);
-        searched = strdup(path);
+        searched = found = NULL; /* a Ctrl-C may throw bash out of the search */
         found = find_user_command("python");
         if (!found)
             found = find_user_command("python3");
+        searched = strdup(path);
     }
     return found && found[0] == '/' ? found : "";
 }
@@ -188,22 +201,25 @@ static void tell_end(void)
 {
     /* The owner sends another secret when it believes the first lost; then only that counts. */
     char secret[SECRET + 1];
-    while (take(secret))
+    while (take(secret)) {
+        if (secret[0] == 'S') {
+            memcpy(ahead, secret, sizeof secret);
+            break;
+        }
         if (is_end_of(secret, start_secret))
             memcpy(end_secret, secret, sizeof secret);
+    }
     if (!end_secret[0])
         return;
     char pid[16] = "";
     if (last_asynchronous_pid > 0)
         snprintf(pid, sizeof pid, "%ld", (long)last_asynchronous_pid);
-    const char *pwd = get_string_value("PWD");
-    char *place = encoded(pwd ? pwd : ""), *path = encoded(python());
-    char *marker;
+    const char *interpreter = python(), *pwd = get_string_value("PWD");
+    char *place = encoded(pwd ? pwd : ""), *path = encoded(interpreter), *marker;
     if (asprintf(&marker, "\033]7717;%s;%d;%s;%s;%s;%s;%s\a", end_secret, code, pid, user, host, place,
                  path) >= 0) {
-        print(marker);
+        is_running = !print(marker);
         free(marker);
-        is_running = 0;
     }
     free(place);
     free(path);
@@ -243,6 +259,11 @@ static void set_evaluating(int is)
 {
     is_evaluating = is;
     fcntl(pipe_fd, F_SETFL, O_NONBLOCK | (is ? O_APPEND : 0));
+}
+
+static void set_hook(void)
+{
+    bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
 }
 
 static void forget_left(void)
@@ -285,21 +306,25 @@ static int leave(void *text)
     if (text && remember_on_history)
         check_add_history(text, 1);
     free(text);
-    /* After a Ctrl-C the status is known; after other failures bash sets it when it is at its prompt. */
-    if (code < 0 && last_command_exit_value > 128)
+    /* After a Ctrl-C the status is known; after other failures bash sets it when it is at its prompt, and
+     * until then it is an old one. */
+    if (code < 0 && last_command_exit_value > 128 && last_command_exit_value != status)
         code = last_command_exit_value;
     if (code >= 0) {
         status = code;
         is_our_status = 1;
         tell_end();
     }
-    bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
+    set_hook();
     return 0;
 }
 
 static int run(void)
 {
-    if (is_evaluating || !begin())
+    if (is_evaluating)
+        return EXECUTION_SUCCESS;
+    is_our_status = !begin(); /* without a command, $? stays what it was */
+    if (is_our_status)
         return EXECUTION_SUCCESS;
     char *text = command();
     begin_unwind_frame(frame);
@@ -313,7 +338,8 @@ static int run(void)
     return EXECUTION_SUCCESS;
 }
 
-/* At every prompt: tells the end of the start-up, or remembers the status of what somebody has typed. */
+/* At every prompt: tells the end of the start-up or of a text that bash has given up, and remembers the status
+ * of what somebody has typed. */
 static void at_prompt(void)
 {
     if (!is_our_status) {
@@ -367,7 +393,7 @@ static int prepare(WORD_LIST *words)
     if (pipe_fd < 0 || terminal < 0)
         return EXECUTION_FAILURE;
     shell = getpid();
-    bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
+    set_hook();
     begin();
     return EXECUTION_SUCCESS;
 }
@@ -382,7 +408,7 @@ static int sb(WORD_LIST *words)
     if (!words)
         return run();
     if (strcmp(word, "hook") == 0)
-        bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
+        set_hook();
     else if (strcmp(word, "prompt") == 0 && !is_evaluating)
         at_prompt();
     else if (strcmp(word, "recover") == 0 && !is_evaluating)

@@ -11,7 +11,7 @@ use tokio::time::{self, Instant};
 
 use super::{
     input,
-    launch::{Launched, Place, SecretPipe},
+    launch::{Launched, Place},
     marker::{Kind, Seq},
     process,
     requests::RUN_KEYS_AGAIN,
@@ -138,7 +138,7 @@ impl Task {
     /// or the text itself reads from it, no key is pressed, since it would be taken for an answer.
     pub(super) async fn recover(&mut self) {
         self.catch_up();
-        let shell = self.shell();
+        let (shell, is_at_prompt) = (self.shell(), self.is_at_prompt());
         let Current::Running(running) = &mut self.current else { return };
         if running.look_at.is_some_and(|time| time > Instant::now()) {
             return;
@@ -149,9 +149,7 @@ impl Task {
             running.interrupted = true;
             return shell.send(Signal::INT);
         }
-        let has_prompt = input::shell_edits_line(shell)
-            && !SecretPipe::is_evaluating(shell, &self.launcher.dir.pipe());
-        if !has_prompt {
+        if !is_at_prompt {
             return;
         }
         if running.interrupted {
@@ -182,10 +180,10 @@ impl Task {
     }
 
     /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
-    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C came at a bad moment and took with it the
-    /// report, on its way through the terminal, or the secret, on its way into the shell. The key asks
-    /// the shell for its report, the second time with a new secret; if neither helps, the command
-    /// is over with an unknown code.
+    /// removed our entry from PROMPT_COMMAND; or a Ctrl-C has taken the report with it, on its way through
+    /// the terminal; or the shell and we do not mean the same secret, since an owner was killed. The key asks
+    /// the shell for its report, the second time with a new secret; if neither helps, the command is over
+    /// with an unknown code.
     async fn ask_for_report(&mut self) {
         let Current::Running(running) = &mut self.current else { return };
         running.asked += 1;
@@ -253,7 +251,7 @@ impl Task {
         end: u64,
     ) {
         let started = running.status.borrow().started;
-        // Where a command was not begun, the code is that of the shell.
+        // The code is the shell's; a command that was not begun has none.
         let exit_code = if started.is_some() { exit_code } else { -1 };
         let result = CommandResult {
             seq: running.seq,

@@ -27,15 +27,17 @@ bind -x '"\e[7717~": __sb recover'
 bind -m emacs '"\C-^": kill-whole-line'
 bind -m vi-insert '"\C-^": kill-whole-line'
 bind -m vi-command '"\C-^": "cc"'
-# A person's history file is not ours to fill.
+# A person's history file is not ours to fill, and what is typed to start a command is not history.
 unset HISTFILE
+HISTCONTROL=ignorespace
 set +H
 
-# It may fail, or be interrupted: then the rest is not reached, and must not be needed.
+# It may fail, or be interrupted: then the rest is not reached. All but a replaced PROMPT_COMMAND is prepared
+# for that.
 [[ ! -r ~/.bashrc ]] || . ~/.bashrc || :
 
+# Once more, as it may have set them.
 unset HISTFILE
-set +H
-# What is typed to start a command is not history.
 HISTCONTROL=ignorespace${HISTCONTROL:+:$HISTCONTROL}
+set +H
 __sb hook

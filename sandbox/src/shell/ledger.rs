@@ -13,7 +13,7 @@
 //!     pipe                   secrets' way into the shell; has a name only while the shell starts
 //!     policy                 what the shell may do, if it is confined
 //!     pid                    the shell's process number, written by itself or its launcher
-//!     command                text of the latest command
+//!     command                text of the latest command, up to a NUL; what follows is of older ones
 //!     expected               digests of the nonces of the latest command
 //!     log, index             written by the recorder
 //! ```

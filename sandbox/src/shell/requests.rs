@@ -117,9 +117,10 @@ impl Task {
         Ok(job)
     }
 
-    /// Whether somebody has started a program by hand. What a prompt starts is over soon.
+    /// Whether somebody has started a program by hand. What a prompt starts comes right after a command,
+    /// and is over soon.
     async fn is_occupied(&self) -> bool {
-        let deadline = Instant::now() + PROMPT_LIMIT;
+        let deadline = self.idle_since + PROMPT_LIMIT;
         loop {
             let is_occupied = self.shell().stat().is_some_and(|stat| stat.foreground != stat.group);
             if !is_occupied || Instant::now() > deadline {

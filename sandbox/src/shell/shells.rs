@@ -373,6 +373,7 @@ impl Shells {
             pipe,
             next_seq,
             current,
+            idle_since: Instant::now(),
             status,
             job,
             recorder: None,

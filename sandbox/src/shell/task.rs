@@ -44,6 +44,7 @@ pub(crate) struct Task {
     pub(crate) index_watch: FileWatch,
     pub(crate) next_seq: Seq,
     pub(crate) current: Current,
+    pub(crate) idle_since: Instant,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) job: watch::Sender<Option<JobWatch>>,
     pub(crate) recorder: Option<ProcessId>,
@@ -186,7 +187,7 @@ impl Task {
             Current::Running(running) => {
                 running.look_at = None;
                 let (seq, is_unheard) = (running.seq, running.status.borrow().started.is_none());
-                if is_unheard && input::shell_edits_line(self.shell()) {
+                if is_unheard && self.is_at_prompt() {
                     // A call that was only slow does nothing any more when it finds no secret.
                     let _ = self.pipe.announce_again(&self.launcher.dir, seq, Kind::Command);
                     let _ = self.type_bytes(RUN_KEYS_AGAIN).await;
@@ -225,16 +226,14 @@ impl Task {
 
     fn take_start(&mut self, seq: Seq, offset: u64, at: SystemTime) {
         match &mut self.current {
-            Current::Running(running) if running.seq == seq => {
-                let started = Started { offset, at };
-                // What was lost before was the output of others.
-                running.lost = 0;
-                running.status.send_modify(|status| status.started = Some(started));
-            }
-            Current::Starting { before: Some(Unreported { running, .. }), .. }
+            Current::Running(running)
+            | Current::Starting { before: Some(Unreported { running, .. }), .. }
                 if running.seq == seq =>
             {
-                running.status.send_modify(|status| status.started = Some(Started { offset, at }));
+                // What was lost before was the output of others.
+                running.lost = 0;
+                let started = Started { offset, at };
+                running.status.send_modify(|status| status.started = Some(started));
             }
             Current::Starting { seq: wanted, before, .. } if *wanted == seq => {
                 if let Some(Unreported { running, exit_code }) = before.take() {
@@ -285,7 +284,15 @@ impl Task {
 
     pub(super) fn become_idle(&mut self) {
         self.current = Current::Idle;
+        self.idle_since = Instant::now();
         self.status.send_modify(|status| status.phase = Phase::Idle);
+    }
+
+    /// Whether the shell is at its prompt: it edits a line, and not because a text reads one.
+    pub(super) fn is_at_prompt(&self) -> bool {
+        let shell = self.shell();
+        input::shell_edits_line(shell)
+            && !SecretPipe::is_evaluating(shell, &self.launcher.dir.pipe())
     }
 
     pub(super) fn shell(&self) -> ProcessId {
