@@ -1,8 +1,8 @@
 /* The builtin `__sb`, by which a sandbox shell runs its commands and tells how they end. init.bash loads it.
  *
  * How a command runs: the owner writes its text to the file `command` and two secrets to the pipe
- * ("S;number;nonce" and "E;number;nonce", of one length each), and types ` __sb`. We take both, print the
- * first as the start marker, evaluate the text as `eval` would, at top level, and print the second as the
+ * ("S;number;nonce" and "E;number;nonce", of one length each), and presses a key, on which we enter the line
+ * ` __sb`. That takes both, prints the first as the start marker, evaluates the text as `eval` would, at top level, and prints the second as the
  * end marker, with what the shell knows about itself. The secrets are in no variable, and no program that
  * the shell starts inherits the pipe, which has no name by then.
  *
@@ -72,6 +72,16 @@ extern void begin_unwind_frame(char *name);
 extern void add_unwind_protect(int (*cleanup)(void *), void *argument);
 extern void run_unwind_frame(char *name);
 extern void builtin_error(const char *format, ...);
+extern struct builtin *builtin_address_internal(char *name, int disabled_too);
+extern int unbind_func(const char *name);
+extern int remove_alias(const char *name);
+
+extern int rl_end, rl_point;
+extern void *rl_get_keymap_by_name(const char *name);
+extern int rl_bind_key_in_map(int key, int (*function)(int, int), void *keymap);
+extern int rl_delete_text(int from, int to);
+extern int rl_insert_text(const char *text);
+extern int rl_newline(int count, int key);
 
 enum {
     HIGH_FD = 1000,  /* above all that scripts close to be sure */
@@ -79,10 +89,11 @@ enum {
     SECRET = 55,     /* "S;", 20 digits, ";", 32 digits */
     NONCE = 23,      /* where the 32 digits begin */
     HOOK_INDEX = 7717,
+    RUN_KEY = 0x1e,  /* Ctrl-^ */
     HISTORY_MAX = 4096,
 };
 static char hook[] = "__sb prompt";
-static char frame[] = "__sb";
+static char name[] = "__sb"; /* of the builtin, and of what bash undoes for it */
 
 static pid_t shell; /* the only process that may speak: a subshell has a copy of all this */
 static int pipe_fd = -1, terminal = -1;
@@ -261,9 +272,32 @@ static void set_evaluating(int is)
     fcntl(pipe_fd, F_SETFL, O_NONBLOCK | (is ? O_APPEND : 0));
 }
 
-static void set_hook(void)
+/* The key by which the owner runs a command: enters our call in place of what is on the line. */
+static int press(int count, int key)
 {
+    (void)count;
+    if (getpid() != shell || is_evaluating)
+        return 0;
+    /* The name is ours, whatever a command has made of it. */
+    remove_alias(name);
+    unbind_func(name);
+    struct builtin *entry = builtin_address_internal(name, 1);
+    if (entry)
+        entry->flags |= BUILTIN_ENABLED;
+    rl_delete_text(0, rl_end);
+    rl_point = 0;
+    rl_insert_text(" ");
+    rl_insert_text(name);
+    return rl_newline(1, key);
+}
+
+/* Takes the prompt and the key, which a command may have given to others. */
+static void take_hold(void)
+{
+    static const char *const keymaps[] = {"emacs", "vi-insert", "vi-command"};
     bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
+    for (size_t i = 0; i < sizeof keymaps / sizeof *keymaps; i++)
+        rl_bind_key_in_map(RUN_KEY, press, rl_get_keymap_by_name(keymaps[i]));
 }
 
 static void forget_left(void)
@@ -315,7 +349,7 @@ static int leave(void *text)
         is_our_status = 1;
         tell_end();
     }
-    set_hook();
+    take_hold();
     return 0;
 }
 
@@ -327,13 +361,13 @@ static int run(void)
     if (is_our_status)
         return EXECUTION_SUCCESS;
     char *text = command();
-    begin_unwind_frame(frame);
+    begin_unwind_frame(name);
     add_unwind_protect(leave, text && strlen(text) <= HISTORY_MAX ? strdup(text) : NULL);
     set_evaluating(1);
     restore_left();
     last_command_exit_value = status;
     code = text ? evalstring(text, "eval", SEVAL_NOHIST) : EXECUTION_FAILURE;
-    run_unwind_frame(frame);
+    run_unwind_frame(name);
     /* Not the code of the text: with `set -e` that would end the shell. */
     return EXECUTION_SUCCESS;
 }
@@ -393,7 +427,7 @@ static int prepare(WORD_LIST *words)
     if (pipe_fd < 0 || terminal < 0)
         return EXECUTION_FAILURE;
     shell = getpid();
-    set_hook();
+    take_hold();
     begin();
     return EXECUTION_SUCCESS;
 }
@@ -407,8 +441,8 @@ static int sb(WORD_LIST *words)
         return EXECUTION_FAILURE;
     if (!words)
         return run();
-    if (strcmp(word, "hook") == 0)
-        set_hook();
+    if (strcmp(word, "hold") == 0)
+        take_hold();
     else if (strcmp(word, "prompt") == 0 && !is_evaluating)
         at_prompt();
     else if (strcmp(word, "recover") == 0 && !is_evaluating)
@@ -419,5 +453,5 @@ static int sb(WORD_LIST *words)
 static char *const documentation[] = {"Runs the command that the sandbox has for this shell.", NULL};
 
 __attribute__((visibility("default"))) struct builtin __sb_struct = {
-    "__sb", sb, BUILTIN_ENABLED, documentation, "__sb", NULL,
+    name, sb, BUILTIN_ENABLED, documentation, name, NULL,
 };

@@ -14,7 +14,7 @@ use super::{
     launch::{Launched, Place},
     marker::{Kind, Seq},
     process,
-    requests::RUN_KEYS_AGAIN,
+    requests::CALL_KEYS,
     state::{CommandResult, Ended, Phase, Started},
     task::{Current, DEATH_LIMIT, Running, Task, Then, Unreported},
 };
@@ -175,7 +175,7 @@ impl Task {
             && dir.write_command(Vec::new()).is_ok()
             && self.pipe.announce_again(dir, seq, Kind::StartUp).is_ok()
         {
-            let _ = self.type_bytes(RUN_KEYS_AGAIN).await;
+            let _ = self.type_bytes(CALL_KEYS).await;
         }
     }
 

@@ -23,10 +23,6 @@ export PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat
 unset OLDPWD __sb_field __sb_user __sb_host
 
 bind -x '"\e[7717~": __sb recover'
-# The key with which the owner clears the line before it types.
-bind -m emacs '"\C-^": kill-whole-line'
-bind -m vi-insert '"\C-^": kill-whole-line'
-bind -m vi-command '"\C-^": "cc"'
 # A person's history file is not ours to fill, and what is typed to start a command is not history.
 unset HISTFILE
 HISTCONTROL=ignorespace
@@ -40,4 +36,4 @@ set +H
 unset HISTFILE
 HISTCONTROL=ignorespace${HISTCONTROL:+:$HISTCONTROL}
 set +H
-__sb hook
+__sb hold

@@ -18,13 +18,11 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// What is typed to run the command that lies ready: clears the line by a key that `init.bash` binds, then
-/// the call.
-const RUN_KEYS: &str = "\x1e __sb\r";
-/// The same with keys that bash has from birth, and another one at its end, for the case that a command
-/// has bound ours to something else. The space before the clearing is for an empty line, on which bash
-/// would ring the bell.
-pub(super) const RUN_KEYS_AGAIN: &[u8] = b"\x05 \x15 __sb\n";
+/// The key that runs the command that lies ready. The builtin binds it.
+const RUN_KEY: &str = "1e";
+/// The same with keys that bash has from birth, for the case that ours is bound to something else. The space
+/// before the clearing is for an empty line, on which bash would ring the bell.
+pub(super) const CALL_KEYS: &[u8] = b"\x05 \x15 __sb\n";
 /// The text that stands for one that turns line editing off. When bash meets that in a text that it
 /// evaluates, it takes the terminal for the rest of the text. In a file that it reads, bash ignores it.
 const READ_SCRIPT: &[u8] = b"\\. \"$__sb_dir/script\"";
@@ -112,7 +110,7 @@ impl Task {
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
         // A pane that cannot be typed into has lost its shell, and we will hear of that.
-        let typing = format!("send-keys -t {} -l '{RUN_KEYS}'", self.entry.pane);
+        let typing = format!("send-keys -t {} -H {RUN_KEY}", self.entry.pane);
         self.launcher.tmux.tell(&typing).await?;
         Ok(job)
     }

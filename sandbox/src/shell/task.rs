@@ -27,7 +27,7 @@ use super::{
     marker::{EndReport, Kind, Marker, Seq},
     messages::{Answer, Control},
     process::ProcessId,
-    requests::RUN_KEYS_AGAIN,
+    requests::CALL_KEYS,
     state::{CommandResult, Ended, JobStatus, Phase, Started, Status},
     watch::FileWatch,
 };
@@ -190,7 +190,7 @@ impl Task {
                 if is_unheard && self.is_at_prompt() {
                     // A call that was only slow does nothing any more when it finds no secret.
                     let _ = self.pipe.announce_again(&self.launcher.dir, seq, Kind::Command);
-                    let _ = self.type_bytes(RUN_KEYS_AGAIN).await;
+                    let _ = self.type_bytes(CALL_KEYS).await;
                 }
             }
             Current::Idle => {}
