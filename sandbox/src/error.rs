@@ -63,9 +63,7 @@ pub enum Error {
     )]
     OccupiedByHand(SessionId),
     /// The shell did not reach its first prompt in time; its start-up files may be at fault.
-    #[error(
-        "the shell of session {session} did not reach its first prompt: {reason}; look at ~/.bashrc"
-    )]
+    #[error("the shell of session {session} did not reach its first prompt: {reason}")]
     ShellDidNotStart {
         /// The session in question.
         session: SessionId,

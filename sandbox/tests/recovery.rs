@@ -12,7 +12,7 @@ use std::{
 
 use sandbox::{
     Error,
-    shell::{Config, Ended, Phase, SessionId, Shells},
+    shell::{Config, Ended, Phase, ProcessId, SessionId, Shells},
 };
 use support::{
     FLOOD, Home, Owner, check_flood, ended, finish, id, kill, processes_with, run, test, text_of,
@@ -39,6 +39,50 @@ fn a_flood_survives_the_death_of_the_owner() {
         check_flood(&session, result.output.clone()).await;
         shells.shut_down().await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+/// The program has neither the shell's secrets nor its descriptors.
+#[test]
+fn a_program_in_the_place_of_the_shell_survives_the_death_of_the_owner() {
+    test(async {
+        let home = Home::new();
+        Command::new("mkfifo").arg(home.work().join("gate")).status().unwrap();
+        let mut owner =
+            Owner::run(&home, "exec sh -c 'echo started; read -r x <\"$HOME/gate\"; exit 5'");
+        owner.until_printed("started");
+        owner.kill();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).expect("the session is found again");
+        assert_eq!(session.status().phase, Phase::Running(1));
+        fs::write(home.work().join("gate"), "go\n").unwrap();
+        let result = ended(&session.latest().unwrap()).await;
+        assert_eq!((result.exit_code, &result.ended), (5, &Ended::ShellExited));
+        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// The client of an owner that was killed ends by itself, but nothing says when.
+#[test]
+fn a_control_client_that_lingers_does_no_harm() {
+    test(async {
+        let home = Home::new();
+        for round in 0..5 {
+            let mut owner = Owner::run(&home, "echo started; read -r x");
+            owner.until_printed("started");
+            let client = fs::read(home.root().join("client")).unwrap();
+            let client: ProcessId = serde_json::from_slice(&client).unwrap();
+            let stopped = Command::new("kill").args(["-STOP", &client.pid.to_string()]).status();
+            assert!(stopped.unwrap().success());
+            owner.kill();
+            let shells = home.open().await;
+            assert!(!client.is_alive());
+            let session = shells.get(&id("a")).unwrap_or_else(|| panic!("lost in round {round}"));
+            session.type_bytes("go\r").await.unwrap();
+            assert_eq!(ended(&session.latest().unwrap()).await.exit_code, 0);
+        }
+        home.open().await.shut_down().await.unwrap();
     });
 }
 

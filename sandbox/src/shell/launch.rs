@@ -68,7 +68,7 @@ impl Launcher {
     /// names somebody else. Then it is the child that has the secret pipe.
     pub(crate) fn shell(&self, leader: ProcessId) -> Option<ProcessId> {
         let is_child = |shell: &ProcessId| shell.stat().is_some_and(|it| it.is_child_of(leader));
-        let is_shell = |child: &ProcessId| SecretPipe::find(*child, &self.dir.pipe()).is_ok();
+        let is_shell = |child: &ProcessId| find_descriptor(*child, &self.dir.pipe()).is_ok();
         self.dir
             .shell()
             .filter(is_child)
@@ -186,9 +186,18 @@ impl SecretPipe {
         Self::open(path)
     }
 
-    /// Finds the pipe of a shell that runs already; its name is gone from the file system.
-    pub(crate) fn find(shell: ProcessId, path: &Path) -> io::Result<Self> {
-        Self::open(&find_descriptor(shell, path)?)
+    /// Finds the pipe that a former owner has made. It has a name until the shell has started, and then
+    /// only a descriptor of the shell. If there is neither, the shell is dead, or another program has taken
+    /// its place (`exec`): its successor will get another pipe, and until then this one leads nowhere.
+    pub(crate) fn find(shell: Option<ProcessId>, path: &Path) -> io::Result<Self> {
+        let opened = match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match shell {
+                Some(shell) => find_descriptor(shell, path).and_then(|link| Self::open(&link)),
+                None => Err(error),
+            },
+            opened => opened,
+        };
+        opened.or_else(|_| Self::open("/dev/null".as_ref()))
     }
 
     /// Whether a shell says that it evaluates a text (see `builtin.c`).
@@ -202,17 +211,6 @@ impl SecretPipe {
             u32::from_str_radix(flags.trim(), 8).ok()
         });
         flags.is_some_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::APPEND))
-    }
-
-    /// The pipe that lies ready for a shell that is starting. There is none for one that has died; its
-    /// successor will get another, and until then this one leads nowhere.
-    pub(crate) fn waiting(path: &Path) -> io::Result<Self> {
-        match Self::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Self::open("/dev/null".as_ref())
-            }
-            pipe => pipe,
-        }
     }
 
     fn open(path: &Path) -> io::Result<Self> {

@@ -151,7 +151,10 @@ impl Shells {
             Phase::Lost => Err(Error::ServerGone),
             Phase::Closed => Err(Error::ShellDidNotStart {
                 session: spec.id.clone(),
-                reason: format!("it ended, or took too long; {}", last_words(log)),
+                reason: format!(
+                    "it ended, or took too long (is ~/.bashrc at fault?); {}",
+                    last_words(log)
+                ),
             }),
             _ => {
                 lock(&self.lost).remove(&spec.id);
@@ -316,13 +319,9 @@ impl Shells {
         if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
             launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
         }
-        let path = launcher.dir.pipe();
-        let pipe = match launcher.shell(entry.leader).filter(ProcessId::is_alive) {
-            Some(shell) if !path.exists() => SecretPipe::find(shell, &path),
-            // It is starting, and what it opens has a name until it has started; or it is dead.
-            _ => SecretPipe::waiting(&path),
-        };
-        let mut pipe = pipe.map_err(Error::io("finding the shell's secret pipe"))?;
+        let shell = launcher.shell(entry.leader).filter(ProcessId::is_alive);
+        let mut pipe = SecretPipe::find(shell, &launcher.dir.pipe())
+            .map_err(Error::io("finding the shell's secret pipe"))?;
         if let Some(seq) = history.unheard {
             pipe.announce_again(&launcher.dir, seq, Kind::StartUp)?;
         }
@@ -395,7 +394,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What a shell has said last, for an explanation.
 fn last_words(log: io::Result<File>) -> String {
     use std::os::unix::fs::FileExt as _;
-    const BYTES: u64 = 400;
+    const BYTES: u64 = 1000;
     let mut words = [0; BYTES as usize];
     let read = log.and_then(|log| {
         let start = log.metadata()?.len().saturating_sub(BYTES);

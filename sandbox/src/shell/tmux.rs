@@ -69,10 +69,15 @@ struct Pending {
 
 /// Starts the server if there is none, and the control client.
 pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
-    // A server that hears of a lost control client while another introduces itself dies of it (seen
-    // with tmux 3.3): the client of an owner that was killed must be gone first.
-    let former = fs::read(config.client()).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    process::all_ended(former.as_slice(), LAST_PATIENCE).await;
+    // The client of an owner that was killed must be gone first: a server that hears of a lost control
+    // client while another introduces itself dies of it (seen with tmux 3.3). It would end by itself, but
+    // nothing says when.
+    let former = fs::read(config.client()).ok();
+    let former = former.and_then(|text| serde_json::from_slice::<ProcessId>(&text).ok());
+    if let Some(former) = former {
+        former.send(rustix::process::Signal::KILL);
+        process::all_ended(&[former], PATIENCE).await;
+    }
     let mut attempt = 1;
     loop {
         // A server whose first client was killed at its birth dies of that (seen with tmux 3.3), and
