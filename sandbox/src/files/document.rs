@@ -12,6 +12,9 @@ use encoding_rs::{EncoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
 /// How much of a file is looked at to tell text from binary.
 pub(super) const SNIFFED_BYTES: usize = 8 * 1024;
 
+/// What fits into the nearest cache of a processor, with room for others.
+const CACHED_BYTES: usize = 16 * 1024;
+
 const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 const UTF16_LE_MARK: &[u8] = b"\xFF\xFE";
 const UTF16_BE_MARK: &[u8] = b"\xFE\xFF";
@@ -83,39 +86,35 @@ impl LineEnding {
     }
 }
 
-/// The line ends of a text, counted piece by piece, so that it can be done while each is at hand.
-#[derive(Debug, Default)]
+/// The line ends of a text.
+#[derive(Debug)]
 pub(super) struct LineEnds {
     /// All of them.
     count: usize,
     /// Those with a carriage return.
     with_return: usize,
-    /// The last byte so far.
-    last: Option<u8>,
+    /// Whether the last line lacks its end.
+    is_open: bool,
 }
 
 impl LineEnds {
     pub fn of(text: &str) -> Self {
-        let mut ends = Self::default();
-        ends.add(text.as_bytes());
-        ends
-    }
-
-    pub fn add(&mut self, piece: &[u8]) {
-        self.count += memchr::memchr_iter(b'\n', piece).count();
-        if self.last == Some(b'\r') && piece.first() == Some(&b'\n') {
-            self.with_return += 1;
+        let (mut count, mut has_return) = (0, false);
+        // In pieces, so that the second look finds them in the processor's cache.
+        for piece in text.as_bytes().chunks(CACHED_BYTES) {
+            count += memchr::memchr_iter(b'\n', piece).count();
+            has_return |= memchr::memchr(b'\r', piece).is_some();
         }
         // Most files have no carriage return, which is found out much faster than by counting.
-        if memchr::memchr(b'\r', piece).is_some() {
-            self.with_return += memchr::memmem::find_iter(piece, b"\r\n").count();
-        }
-        self.last = piece.last().copied().or(self.last);
+        let returns =
+            has_return.then(|| memchr::memmem::find_iter(text.as_bytes(), "\r\n").count());
+        let with_return = returns.unwrap_or(0);
+        Self { count, with_return, is_open: !text.is_empty() && !text.ends_with('\n') }
     }
 
     /// Lines of the text: the last one may lack its end.
     pub fn lines(&self) -> usize {
-        self.count + usize::from(self.last.is_some_and(|last| last != b'\n'))
+        self.count + usize::from(self.is_open)
     }
 
     /// The ending that most lines have; none if there is only one line.
@@ -228,15 +227,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn line_ends_are_counted_the_same_in_any_pieces(
-            pieces in proptest::collection::vec("[a\r\n]{0,4}", 0..8),
-        ) {
-            let mut ends = LineEnds::default();
-            pieces.iter().for_each(|piece| ends.add(piece.as_bytes()));
-            let text = pieces.concat();
-            prop_assert_eq!(ends.lines(), text.lines().count());
-            prop_assert_eq!(ends.with_return, text.matches("\r\n").count());
-            prop_assert_eq!(ends.usual(), LineEnding::of(&text));
+        fn line_ends_are_counted(text in "[a\r\n]{0,30}", filling in CACHED_BYTES - 30..CACHED_BYTES) {
+            for text in [text.clone(), "a".repeat(filling) + &text] {
+                let ends = LineEnds::of(&text);
+                prop_assert_eq!(ends.lines(), text.lines().count());
+                prop_assert_eq!(ends.with_return, text.matches("\r\n").count());
+            }
         }
     }
 

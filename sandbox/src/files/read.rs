@@ -23,9 +23,6 @@ pub const READ_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Block in which large files are scanned.
 const BLOCK: usize = 64 * 1024;
-/// Block in which files are read as a whole: large enough that the calls do not count, and small enough
-/// for the processor's cache.
-const READ_BLOCK: u64 = 256 * 1024;
 
 /// Which lines to read. Numbers begin with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,14 +96,7 @@ pub fn read_text(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<T
     if size > limit {
         return read_piece(path, &file, size, range, limit);
     }
-    // Counted block by block on the way, while each is still in the processor's cache.
-    let mut ends = LineEnds::default();
-    let bytes = read_blocks(path, &file, size, limit, |block| ends.add(block))?;
-    let document = decode(path, bytes)?;
-    if document.encoding != Encoding::Utf8 {
-        ends = LineEnds::of(&document.text);
-    }
-    choose(path, document, &ends, range)
+    choose(path, decode(path, read_whole(path, &file, size, limit)?)?, range)
 }
 
 /// Reads whatever it is: text if it is text, media as data, and only the type of anything else.
@@ -151,47 +141,26 @@ pub(super) fn decode(path: &WorkspacePath, bytes: Vec<u8>) -> Result<Document, E
     Document::decode(bytes).map_err(|_| binary(path, &head))
 }
 
-/// Reads from the beginning to the end.
+/// Reads from the beginning to the end. The size is a hint only: the file may grow meanwhile, and files of
+/// `/proc` claim to be empty.
 fn read_whole(path: &WorkspacePath, file: &File, size: u64, limit: u64) -> Result<Vec<u8>, Error> {
-    read_blocks(path, file, size, limit, |_| ())
-}
-
-/// The same, and shows each block as it comes. The size is a hint only: the file may grow meanwhile, and
-/// files of `/proc` claim to be empty.
-fn read_blocks(
-    path: &WorkspacePath,
-    mut file: &File,
-    size: u64,
-    limit: u64,
-    mut see: impl FnMut(&[u8]),
-) -> Result<Vec<u8>, Error> {
     if size > limit {
         return Err(too_large(path, size, limit));
     }
     let mut bytes = Vec::new();
     // One byte more than expected, so that the read that finds the end needs no new memory.
     bytes.reserve_exact(usize::try_from(size).map_err(|_| too_large(path, size, limit))? + 1);
-    loop {
-        let read = file.by_ref().take(READ_BLOCK).read_to_end(&mut bytes);
-        let read = read.map_err(|source| path.failed(source))?;
-        if bytes.len() as u64 > limit {
-            return Err(too_large(path, bytes.len() as u64, limit));
-        }
-        see(&bytes[bytes.len() - read..]);
-        if (read as u64) < READ_BLOCK {
-            return Ok(bytes);
-        }
+    let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    match read.map_err(|source| path.failed(source))? as u64 {
+        read if read > limit => Err(too_large(path, read, limit)),
+        _ => Ok(bytes),
     }
 }
 
 /// The chosen lines of a file that was read as a whole.
-fn choose(
-    path: &WorkspacePath,
-    document: Document,
-    ends: &LineEnds,
-    range: LineRange,
-) -> Result<Text, Error> {
+fn choose(path: &WorkspacePath, document: Document, range: LineRange) -> Result<Text, Error> {
     let Document { text, encoding } = document;
+    let ends = LineEnds::of(&text);
     let (total, line_ending) = (ends.lines(), ends.usual());
     let (first, last) = match range {
         LineRange::All => (1, total),
