@@ -111,12 +111,11 @@ pub(super) struct Pending {
 impl Pending {
     pub fn begin(path: &WorkspacePath, options: WriteOptions) -> Result<Self, Error> {
         let (entry, old) = locate(path, options)?;
-        // Nobody else may look into a file that was private, not even while it is written. A new
-        // file gets what the user's mask allows.
-        let mode = if old.is_some() { 0o600 } else { 0o666 };
+        // A new file gets what the user's mask allows.
+        let mode = old.as_ref().map_or(Mode::from_raw_mode(0o666), mode_while_written);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let temporary: OsString = format!(".run-bridge-{:016x}.tmp", rand::random::<u64>()).into();
-        let file = openat(&entry.dir, &temporary, flags, Mode::from_raw_mode(mode))
+        let file = openat(&entry.dir, &temporary, flags, mode)
             .map_err(|error| path.failed(error.into()))?
             .into();
         Ok(Self { entry, old, temporary: Some(temporary), file })
@@ -205,6 +204,14 @@ fn locate(path: &WorkspacePath, options: WriteOptions) -> Result<(Entry, Option<
     }
 }
 
+/// The mode of a file that takes the place of another, until it does. Owner and group may not be the old
+/// one's yet, so nobody but us gets more than what all three classes had.
+fn mode_while_written(old: &RawStat) -> Mode {
+    let bits = permissions(old).as_raw_mode();
+    let for_all = bits & (bits >> 3) & (bits >> 6) & 0o7;
+    Mode::from_raw_mode((bits & 0o700) | (for_all << 3) | for_all)
+}
+
 fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
     let mut owner = Owner::Kept;
     let new = fstat(file)?;
@@ -224,7 +231,10 @@ fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
         Owner::Kept => permissions(old),
         Owner::Changed => permissions(old).difference(SET_ID_BITS),
     };
-    // Last, since a change of owner clears some of the bits.
+    // Last, since a change of owner clears some of the bits. Mostly there is nothing to change.
+    if owner == Owner::Kept && permissions(&new) == mode {
+        return Ok(owner);
+    }
     fchmod(file, mode)?;
     Ok(owner)
 }

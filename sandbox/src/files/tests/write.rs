@@ -56,6 +56,30 @@ fn an_existing_file_keeps_mode_and_owner() {
     assert_eq!(fixture.content("a"), b"new");
 }
 
+#[test]
+fn nobody_sees_more_while_a_file_is_replaced() {
+    let fixture = Fixture::new();
+    for (old, expected) in [
+        (0o644, 0o644),
+        (0o755, 0o755),
+        (0o600, 0o600),
+        (0o640, 0o600),
+        (0o664, 0o644),
+        (0o604, 0o600),
+        (0o4755, 0o755),
+    ] {
+        let path = fixture.put("a", "old");
+        fs::set_permissions(fixture.inside("a"), Permissions::from_mode(old)).unwrap();
+        let pending = Pending::begin(&path, WriteOptions::default()).unwrap();
+        let mut temporary = fs::read_dir(fixture.inside("")).unwrap().map(Result::unwrap);
+        let temporary = temporary.find(|entry| entry.file_name() != "a").unwrap();
+        let mode = temporary.metadata().unwrap().mode() & 0o7777;
+        assert_eq!(mode, expected, "{old:o}: {mode:o}");
+        pending.commit(&path, WriteOptions::default()).unwrap();
+        assert_eq!(fs::metadata(fixture.inside("a")).unwrap().mode() & 0o7777, old);
+    }
+}
+
 /// Not a test of its own: what the next test runs as another user.
 #[test]
 fn write_as_another_user() {
