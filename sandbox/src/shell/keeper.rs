@@ -2,17 +2,19 @@
 //!
 //! It is the one process of the tmux session that holds no shell, so it lives as long as the server; if
 //! it is killed, the owner has tmux start another. It sleeps in the reading of a named pipe that the
-//! owner holds open for writing, and wakes when the last owner is gone, however that happened. Then it
-//! sleeps for the lease, and unless a new owner has come, it starts `sandbox sweep`. (A tmux hook on the
+//! owner holds open for writing, and wakes when the last owner is gone, however that happened. So long it
+//! is a `sh`, which starts faster than we do and is smaller; then it becomes `sandbox keep`, which
+//! sleeps for the lease, and unless a new owner has come, starts `sandbox sweep`. (A tmux hook on the
 //! loss of the control client cannot do this: tmux 3.3 crashes when a hook writes to the client that was
 //! just lost.)
 
 use std::{
     env,
+    ffi::{OsStr, OsString},
     fs::{self, File, OpenOptions},
     io::{self, Read as _},
     os::unix::{fs::OpenOptionsExt as _, process::CommandExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::{Duration, SystemTime},
@@ -25,18 +27,37 @@ use super::{process::ProcessId, tmux::Tmux};
 
 /// The name of its tmux session.
 pub(crate) const NAME: &str = "keeper";
+/// What tmux starts: reads the pipe `$1` until the owner ends, and becomes what follows. The pipe is opened for
+/// writing as well at first, or the opening would wait for an owner, and there may be none any more.
+const FRONT: &str = r#"exec 3<>"$1" 4<"$1" 3<&-; read -r _ <&4; exec 4<&-; shift; exec "$@""#;
 /// How long to wait before looking again, when the files are not what they should be.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes the owner's side of the pipe. It must be held for as long as the owner lives.
 pub(crate) fn own(root: &Path) -> io::Result<File> {
-    let path = root.join("alive");
+    let path = alive(root);
     match mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
     // Opened for reading too, or the opening would wait for the keeper.
     OpenOptions::new().read(true).write(true).open(path)
+}
+
+/// The command line by which tmux starts the keeper of a state directory.
+pub(crate) fn command(program: &Path, root: &Path) -> [OsString; 8] {
+    let alive = alive(root);
+    let words: [&OsStr; 8] = [
+        "/bin/sh".as_ref(),
+        "-c".as_ref(),
+        FRONT.as_ref(),
+        "keeper".as_ref(),
+        alive.as_ref(),
+        program.as_ref(),
+        "keep".as_ref(),
+        root.as_ref(),
+    ];
+    words.map(OsStr::to_owned)
 }
 
 /// Sees to it that there is a keeper while there is an owner, whatever becomes of the former one.
@@ -55,6 +76,10 @@ pub(crate) async fn guard(tmux: Tmux) {
     }
 }
 
+fn alive(root: &Path) -> PathBuf {
+    root.join("alive")
+}
+
 /// When the lease of a state directory ends, if its owner is gone.
 pub(crate) fn lease_end(root: &Path) -> io::Result<SystemTime> {
     let path = root.join("owner.lock");
@@ -64,7 +89,7 @@ pub(crate) fn lease_end(root: &Path) -> io::Result<SystemTime> {
 
 /// Watches over a state directory until tmux ends this process, or the directory is gone.
 pub fn keep(root: &Path) -> io::Result<()> {
-    let alive = root.join("alive");
+    let alive = alive(root);
     loop {
         until_unowned(&alive)?;
         let lease =

@@ -75,12 +75,15 @@ impl Shells {
         isolation::require(config.require).map_err(|error| Error::Invalid(error.to_string()))?;
         let config = root::prepare(config)?;
         let lock = root::lock(&config).await?;
-        write_private(&config.root.join("tmux.conf"), TMUX_CONF)
-            .and_then(|()| write_private(&config.init_file(), INIT_BASH))
-            .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
-            .map_err(Error::io("writing the start-up files"))?;
+        let writing = || Error::io("writing the start-up files");
+        write_private(&config.root.join("tmux.conf"), TMUX_CONF).map_err(writing())?;
         let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
-        let (tmux, client) = tmux::start(&config).await?;
+        // What the shells need is written while tmux starts.
+        let ((tmux, client), ()) = tokio::try_join!(tmux::start(&config), async {
+            write_private(&config.init_file(), INIT_BASH)
+                .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
+                .map_err(writing())
+        })?;
         let watcher = Watcher::start().map_err(Error::io("starting to watch files"))?;
         let shells = Self {
             config,

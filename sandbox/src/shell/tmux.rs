@@ -94,7 +94,7 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
     let mut command = Command::new(&config.tmux);
     command.arg("-S").arg(config.socket()).arg("-f").arg(root.join("tmux.conf"));
     command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size", "-s", keeper::NAME]);
-    command.args(["-x", "80", "-y", "24"]).arg(&config.program).arg("keep").arg(root);
+    command.args(["-x", "80", "-y", "24"]).args(keeper::command(&config.program, root));
     command.current_dir(root).env_remove("TMUX").env_remove("TMUX_PANE");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.kill_on_drop(true);
