@@ -12,6 +12,7 @@ mod counts;
 mod editor;
 mod files;
 mod framing;
+mod idle;
 mod load;
 mod owner;
 mod peers;
@@ -117,7 +118,7 @@ type Part = fn(&mut Run) -> Result<()>;
 
 const BRIDGE: &[Part] = &[rounds::measure, standing::measure];
 const CLIENTS: &[Part] = &[clients::measure];
-const SANDBOX: &[Part] = &[shells::measure, files::measure, action_servers::measure];
+const SANDBOX: &[Part] = &[shells::measure, idle::measure, files::measure, action_servers::measure];
 
 /// Everything that the parts of a measurement share.
 struct Run {

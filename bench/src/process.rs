@@ -46,14 +46,9 @@ impl Process {
         Ok(line.trim_end().to_owned())
     }
 
-    /// CPU time used so far, by all threads, to the nanosecond.
+    /// CPU time used so far.
     pub fn cpu(&self) -> Result<Duration> {
-        let mut total = 0;
-        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let times = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-            total += times.split(' ').next().context("schedstat is empty")?.parse::<u64>()?;
-        }
-        Ok(Duration::from_nanos(total))
+        cpu(self.child.id())
     }
 
     pub fn pid(&self) -> u32 {
@@ -77,6 +72,16 @@ impl Process {
     pub fn resident_kib(&self) -> Result<f64> {
         resident_kib(self.child.id())
     }
+}
+
+/// CPU time that a process has used so far, by all threads, to the nanosecond.
+pub fn cpu(pid: u32) -> Result<Duration> {
+    let mut total = 0;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let times = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+        total += times.split(' ').next().context("schedstat is empty")?.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(total))
 }
 
 /// Memory of a process that is resident now.

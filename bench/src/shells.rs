@@ -133,9 +133,9 @@ fn summarise(report: &mut Report, series: &Series) {
     add("output", group, &[PTY, TMUX, OURS], Target::at_least(0.8, 0.8));
 }
 
-fn spec(directory: &Path) -> SessionSpec {
+/// A session that reads no start-up files: they would be measured along.
+pub fn spec(directory: &Path) -> SessionSpec {
     let mut spec = SessionSpec::in_directory(directory);
-    // No start-up files: they would be measured along.
     spec.environment.push(("HOME".into(), directory.into()));
     spec
 }
