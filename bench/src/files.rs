@@ -26,6 +26,9 @@ const OTHER: &str = "another line...\n";
 const OTHER_LINES: &str = "0123456789abcde\n";
 const SIZES: [(&str, usize, usize); 2] = [("1 KiB", 1024, 200), ("10 MiB", 10 * 1024 * 1024, 8)];
 
+/// What does the same as the standard library. Reading as text also finds the encoding and the lines, and an
+/// edit keeps the old text.
+const JUDGED: [&str; 3] = ["write", "write and sync", "read"];
 /// Judged is a disk, where workspaces lie. Memory shows what the calls alone cost.
 const DISK: &str = "on a disk";
 const MEMORY: &str = "in memory";
@@ -41,12 +44,12 @@ pub fn measure(run: &mut Run) -> Result<()> {
         }
     }
     for (size, _, _) in SIZES {
-        for what in ["write", "read", "read as text", "edit"] {
+        for what in ["write", "write and sync", "read", "read as text", "edit"] {
             for (place, _) in &places {
                 let group = format!("File, {what}, {size} {place}: p50 in µs, and × std::fs");
                 let key = format!("{what} {size} {place}");
                 for arm in [STD, OURS] {
-                    let judged = arm == OURS && ["write", "read"].contains(&what) && *place == DISK;
+                    let judged = arm == OURS && JUDGED.contains(&what) && *place == DISK;
                     let target = judged.then(|| Target::at_most(1.3, 1.3));
                     let figure = Figure::new(arm, series.get(&key, arm));
                     report.add(&group, figure.with_ratios(series.ratios(&key, arm, STD), target));
@@ -59,7 +62,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
 
 fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> {
     let workspace = Workspace::confined(directory)?;
-    // Both leave the time of writing to the system; syncing would measure the disk.
+    // Left to the system, since syncing mostly measures the disk; it is shown apart.
     let unsynced = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };
     for (size, bytes, count) in SIZES {
         let content = FIRST.to_owned() + &OTHER_LINES.repeat(bytes / 16 - 1);
@@ -79,6 +82,10 @@ fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> 
             write(&path, content.as_bytes(), unsynced)?;
             Ok(())
         })?;
+        compare("write and sync", &|| synced(&plain, content.as_bytes()), &|| {
+            write(&path, content.as_bytes(), WriteOptions::default())?;
+            Ok(())
+        })?;
         compare("read", &|| whole(fs::read(&plain)?.len(), bytes), &|| {
             whole(read_bytes(&path, limit)?.len(), bytes)
         })?;
@@ -92,9 +99,7 @@ fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> 
             &|| {
                 let text = fs::read_to_string(&plain)?;
                 for (old, new) in [(FIRST, OTHER), (OTHER, FIRST)] {
-                    let mut file = fs::File::create(&plain)?;
-                    file.write_all(text.replacen(old, new, 1).as_bytes())?;
-                    file.sync_all()?;
+                    synced(&plain, text.replacen(old, new, 1).as_bytes())?;
                 }
                 Ok(())
             },
@@ -112,6 +117,12 @@ fn timed(work: &dyn Fn() -> Result<()>) -> Result<Duration> {
     let begun = Instant::now();
     work()?;
     Ok(begun.elapsed())
+}
+
+fn synced(path: &Path, content: &[u8]) -> Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(content)?;
+    Ok(file.sync_all()?)
 }
 
 fn whole(read: usize, wanted: usize) -> Result<()> {
