@@ -1,9 +1,9 @@
 //! The output of a command, for those who want it as it comes.
 
-use super::{ActionError, OutputPiece, OutputSink, screen};
+use super::{ActionError, OutputPiece, OutputSink};
 use crate::{
     Error,
-    shell::{Job, Progress, Wait},
+    shell::{Job, Progress, Wait, boundary::whole_length},
 };
 
 /// Waits and passes the output on as it comes. A receiver that has gone does not matter.
@@ -69,7 +69,7 @@ struct Pieces<'a> {
 impl Pieces<'_> {
     async fn pass_on(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
-        let rest = self.held.split_off(screen::whole_length(&self.held));
+        let rest = self.held.split_off(whole_length(&self.held));
         let whole = std::mem::replace(&mut self.held, rest);
         if !whole.is_empty() {
             let start = self.offset;
