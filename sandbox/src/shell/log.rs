@@ -66,7 +66,7 @@ impl Log {
         Ok(self.len()? == 0)
     }
 
-    /// Length and time of the latest growth.
+    /// Length, and time of the latest output, be it kept or dropped.
     pub(crate) fn growth(&self) -> Result<(u64, SystemTime)> {
         let metadata = fs::metadata(&self.path).map_err(Error::io("looking at the log"))?;
         let modified = metadata.modified().map_err(Error::io("looking at the log's time"))?;
