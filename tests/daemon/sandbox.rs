@@ -201,6 +201,17 @@ fn output_as_text_has_every_line() {
     let whole = client.call("sandbox/readOutput", json!({"bytes": 4 << 20}));
     assert!(whole["text"] == expected, "text is not what was printed");
     assert_eq!(whole["end"], ran["output"]["end"]);
+    // Many columns, as agents' shells have them, do not cost memory for each line.
+    let wide = json!({"shell": "wide", "columns": 1000, "rows": 200});
+    client.call("sandbox/createShell", wide);
+    let options = json!({"shell": "wide", "command": command, "outputBytes": 4 << 20});
+    let ran = client.call("sandbox/runCommand", options);
+    assert!(ran["output"]["text"] == expected, "a wide shell has not shown what was printed");
+    let status = format!("/proc/{}/status", sandbox.daemon.program.pid());
+    let status = std::fs::read_to_string(status).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 128 << 10, "{peak} KiB");
     // Pieces of it are whole lines.
     let ran = client.run("seq 1 200000");
     let end = ran["output"]["end"].as_u64().unwrap();
