@@ -3,6 +3,7 @@
 use std::{
     env, io,
     io::Write as _,
+    ops::Range,
     path::PathBuf,
     process::{self, ExitCode},
     time::Duration,
@@ -93,7 +94,8 @@ enum Verb {
     },
     /// Lists the sessions.
     List,
-    /// Shows everything that a session has printed, as a terminal would show it.
+    /// Shows what a session has printed, as a terminal would show it: all of it, or of more than 16 MiB
+    /// both ends.
     Show {
         /// The session.
         session: SessionId,
@@ -279,12 +281,16 @@ async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode
 }
 
 fn show(session: &Session, colours: bool) -> anyhow::Result<()> {
-    const BYTES: u64 = 4 << 20;
-    let log = session.log();
-    let end = log.len()?;
-    let output = log.read(end.saturating_sub(BYTES)..end)?;
+    const BYTES: u64 = 16 << 20;
+    let view = session.log().view(0..session.log().len()?, BYTES)?;
     let colours = if colours { Colours::Keep } else { Colours::Strip };
-    writeln!(io::stdout(), "{}", render(&output, session.size(), colours))?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", render(&view.head, session.size(), colours))?;
+    if !view.omitted.is_empty() {
+        let Range { start, end } = view.omitted;
+        writeln!(out, "[{} bytes left out: offsets {start} to {end} of the log]", end - start)?;
+        writeln!(out, "{}", render(&view.tail, session.size(), colours))?;
+    }
     Ok(())
 }
 

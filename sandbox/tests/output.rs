@@ -4,9 +4,9 @@
 
 mod support;
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 
-use sandbox::shell::{Access, Colours, Config, render};
+use sandbox::shell::{Access, Colours, Config, Progress, Wait, render};
 use support::{
     FLOOD, Home, Owner, check_flood, ended, finish, hash, id, raw, recorders, run, test, text_of,
     until_changed, until_printed, within,
@@ -155,6 +155,10 @@ fn beyond_the_quota_output_is_counted_and_commands_still_end() {
         assert_eq!(kept + result.lost, 300_000);
         assert_eq!(session.log().len().unwrap(), 100_000);
         assert_eq!(finish(&session, "echo more; (exit 4)").await.exit_code, 4);
+        // What is dropped has been printed even so: this is no silence.
+        let job = session.run("for i in {1..50}; do echo $i; sleep 0.05; done").await.unwrap();
+        let progress = job.wait(Wait::until_quiet(Duration::from_secs(1))).await.unwrap();
+        assert!(matches!(progress, Progress::Finished(_)), "{progress:?}");
         shells.shut_down().await.unwrap();
     });
 }

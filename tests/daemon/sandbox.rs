@@ -189,6 +189,44 @@ fn of_much_output_both_ends_are_shown_and_all_can_be_read() {
 }
 
 #[test]
+fn output_as_text_has_every_line() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let expected = (1..=200_000).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+    let command = "seq 1 100000; printf 'x\\n\\033[1A'; seq 100001 200000";
+    let options = json!({"command": command, "outputBytes": 4 << 20});
+    let ran = client.call("sandbox/runCommand", options);
+    assert!(ran["output"]["text"] == expected, "a result is not what was printed");
+    assert_eq!(ran["output"]["omitted"], Value::Null);
+    let whole = client.call("sandbox/readOutput", json!({"bytes": 4 << 20}));
+    assert!(whole["text"] == expected, "text is not what was printed");
+    assert_eq!(whole["end"], ran["output"]["end"]);
+    // Many columns, as agents' shells have them, do not cost memory for each line.
+    let wide = json!({"shell": "wide", "columns": 1000, "rows": 200});
+    client.call("sandbox/createShell", wide);
+    let options = json!({"shell": "wide", "command": command, "outputBytes": 4 << 20});
+    let ran = client.call("sandbox/runCommand", options);
+    assert!(ran["output"]["text"] == expected, "a wide shell has not shown what was printed");
+    let status = format!("/proc/{}/status", sandbox.daemon.program.pid());
+    let status = std::fs::read_to_string(status).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 128 << 10, "{peak} KiB");
+    // Pieces of it are whole lines.
+    let ran = client.run("seq 1 200000");
+    let end = ran["output"]["end"].as_u64().unwrap();
+    let (mut from, mut pieces) = (ran["output"]["start"].as_u64().unwrap(), Vec::new());
+    while from < end {
+        let params = json!({"from": from, "bytes": (end - from).min(300_000)});
+        let piece = client.call("sandbox/readOutput", params);
+        pieces.push(piece["text"].as_str().unwrap().to_owned());
+        from = piece["end"].as_u64().unwrap();
+    }
+    let ends = pieces.iter().map(|piece| (&piece[..9], &piece[piece.len() - 9..]));
+    assert!(pieces.join("\n") == expected, "pieces: {:?}", ends.collect::<Vec<_>>());
+}
+
+#[test]
 fn files_are_read_written_edited_found_and_moved() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();

@@ -13,7 +13,7 @@ use bridge_protocol::methods::sandbox::shells::ShellName;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox::shell::{
     Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Session, View, Wait, Why,
-    render,
+    aside, render, render_lines, whole_lines,
 };
 
 use super::error::{self, with_reason};
@@ -79,14 +79,21 @@ impl ShellService {
         let start = range.start;
         let length = params.bytes.unwrap_or(READ).min(READ_MOST);
         let end = range.end.min(start.saturating_add(length));
-        blocking(move || {
+        aside(move || {
             let log = session.log();
-            let bytes = log.read(start..end).map_err(error::shell)?;
+            let mut bytes = log.read(start..end).map_err(error::shell)?;
+            let log_end = log.len().map_err(error::shell)?;
+            // Text that goes on is cut between lines, so that it can be read on from there.
+            if !params.raw && end < range.end.min(log_end) {
+                match whole_lines(&bytes) {
+                    0 => {}
+                    whole => bytes.truncate(whole),
+                }
+            }
             let (text, base64) = match params.raw {
                 true => (None, Some(BASE64_STANDARD.encode(&bytes))),
                 false => (Some(render(&bytes, session.size(), colours(params.colours))), None),
             };
-            let log_end = log.len().map_err(error::shell)?;
             Ok(ReadOutputResult { start, end: start + bytes.len() as u64, log_end, text, base64 })
         })
         .await
@@ -189,7 +196,7 @@ async fn state(
     };
     let omitted = (!view.omitted.is_empty())
         .then_some(Span { start: view.omitted.start, end: view.omitted.end });
-    let text = text(&session, view, colours(options.colours)).await?;
+    let text = text(&session, view, colours(options.colours)).await;
     let output = CommandOutput { text, start: range.start, end: range.end, omitted, lost };
     let (state, why, input, ending) = match &progress {
         Progress::Finished(result) => (RunState::Finished, None, None, Some(ending(result))),
@@ -236,10 +243,16 @@ fn ending(result: &CommandResult) -> CommandEnding {
 }
 
 /// What a terminal would show, with a line for what was left out.
-async fn text(session: &Session, view: View, colours: Colours) -> Result<String, WireError> {
+async fn text(session: &Session, view: View, colours: Colours) -> String {
     let size = session.size();
-    let little = (view.head.len() + view.tail.len()) as u64 <= SHOWN;
-    let show = move || {
+    // A thread costs more than showing a little, and much would hold everybody up.
+    if view.omitted.is_empty()
+        && view.head.len() as u64 <= SHOWN
+        && let Some(text) = render_lines(&view.head, size, colours)
+    {
+        return text;
+    }
+    aside(move || {
         let mut text = render(&view.head, size, colours);
         if !view.omitted.is_empty() {
             let (start, end) = (view.omitted.start, view.omitted.end);
@@ -249,13 +262,9 @@ async fn text(session: &Session, view: View, colours: Colours) -> Result<String,
             ));
             text.push_str(&render(&view.tail, size, colours));
         }
-        Ok(text)
-    };
-    // A thread costs more than showing a little, and much would hold everybody up.
-    match little {
-        true => show(),
-        false => blocking(show).await,
-    }
+        text
+    })
+    .await
 }
 
 fn limits(options: &WaitOptions) -> Result<Wait, WireError> {
@@ -275,13 +284,4 @@ fn limits(options: &WaitOptions) -> Result<Wait, WireError> {
 
 fn colours(keep: bool) -> Colours {
     if keep { Colours::Keep } else { Colours::Strip }
-}
-
-/// Work that takes long enough to hold others up.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, WireError> + Send + 'static,
-) -> Result<T, WireError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-        Err(ErrorKind::InternalError.error("the work on this request was given up"))
-    })
 }

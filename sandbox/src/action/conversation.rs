@@ -9,12 +9,16 @@ use super::{
     follow::follow,
     screen::{self, Extent, Shown},
 };
-use crate::shell::{
-    CommandResult, Ended, Job, Key, Phase, Progress, Session, SessionId, Wait, Why,
+use crate::{
+    Error,
+    shell::{
+        CommandResult, Ended, Job, Key, Log, Phase, Progress, Session, SessionId, Wait, Why, aside,
+        boundary::{LONGEST_SEQUENCE, whole_length},
+    },
 };
 
-/// Bytes of output that are looked at for one answer; of more, the end. The log has everything.
-const ANSWER_BYTES: u64 = 8 << 20;
+/// Bytes that are shown without a thread for it, if they are mere lines.
+const LITTLE: u64 = 32 << 10;
 
 /// The key that interrupts a command.
 const INTERRUPT: &str = "C-c";
@@ -97,7 +101,7 @@ impl Conversation {
             }
             if !has_ended {
                 let output = current.job.output()?;
-                let told = current.tell(output, Extent::LastLines, End::Open)?;
+                let told = current.tell(output, Extent::LastLines, End::Open).await?;
                 return Ok(self.answer(&ask, Outcome::Busy, told));
             }
         }
@@ -152,7 +156,7 @@ impl Conversation {
     }
 
     async fn start(&mut self, text: &str, ask: &Ask<'_>) -> Result<RunObservation, ActionError> {
-        let rest = self.rest_of_former()?;
+        let rest = self.rest_of_former().await?;
         let job = self.session.run(text).await?;
         self.current = Some(Current::new(job));
         let mut answer = self.wait(ask, false).await?;
@@ -163,14 +167,16 @@ impl Conversation {
     }
 
     /// What a command that was seen running has printed since, if it has ended in between.
-    fn rest_of_former(&mut self) -> Result<String, ActionError> {
-        match self.current.take() {
-            Some(mut former) if former.told.is_some() => {
+    async fn rest_of_former(&mut self) -> Result<String, ActionError> {
+        let rest = match &mut self.current {
+            Some(former) if former.told.is_some() => {
                 let output = former.job.output()?;
-                Ok(former.tell(output, Extent::LastLines, End::Final)?.shown.text)
+                former.tell(output, Extent::LastLines, End::Final).await?.shown.text
             }
-            _ => Ok(String::new()),
-        }
+            _ => String::new(),
+        };
+        self.current = None;
+        Ok(rest)
     }
 
     async fn wait(&mut self, ask: &Ask<'_>, unsent: bool) -> Result<RunObservation, ActionError> {
@@ -197,7 +203,7 @@ impl Conversation {
         let (outcome, mut told) = match progress {
             Progress::Finished(result) => {
                 check_alive(&result, self.session.id())?;
-                let told = current.tell(result.output.clone(), extent, End::Final)?;
+                let told = current.tell(result.output.clone(), extent, End::Final).await?;
                 let completion = match result.ended {
                     Ended::ShellExited => Completion::ShellReplaced,
                     _ if unsent => Completion::InputNotSent,
@@ -208,7 +214,7 @@ impl Conversation {
                 (Outcome::Completed { exit_code: result.exit_code, key: ask.key, completion }, told)
             }
             Progress::Running(running) => {
-                let told = current.tell(running.output, extent, End::Open)?;
+                let told = current.tell(running.output, extent, End::Open).await?;
                 let outcome = match (running.why, ask.patience.limit) {
                     (Why::Limit, Some(limit)) => Outcome::TimedOut(limit),
                     _ => Outcome::Quiet(ask.patience.quiet),
@@ -305,20 +311,39 @@ impl Current {
     }
 
     /// What the agent has not been told of this output.
-    fn tell(&mut self, output: Range<u64>, extent: Extent, end: End) -> Result<Told, ActionError> {
+    async fn tell(
+        &mut self,
+        output: Range<u64>,
+        extent: Extent,
+        end: End,
+    ) -> Result<Told, ActionError> {
+        let session = self.job.session().clone();
         let start = self.told.unwrap_or(output.start);
-        let from = start.max(output.end.saturating_sub(ANSWER_BYTES));
-        let mut bytes = self.job.session().log().read(from..output.end)?;
-        if end == End::Open {
-            bytes.truncate(screen::whole_length(&bytes));
-        }
-        let continued = self.told.replace(from + bytes.len() as u64).is_some();
-        let mut shown = screen::show(&bytes, self.job.session().size(), extent);
-        if from > start && shown.last_lines.is_none() {
-            shown.last_lines = Some(shown.text.lines().count());
-        }
+        let end = match end {
+            End::Open => start.max(whole_end(session.log(), output.end)?),
+            End::Final => output.end,
+        };
+        let little = match end.saturating_sub(start) {
+            ..=LITTLE => {
+                let bytes = session.log().read(start..end)?;
+                screen::show_lines(&bytes, session.size(), extent)
+            }
+            _ => None,
+        };
+        let shown = match little {
+            Some(shown) => shown,
+            None => aside(move || screen::show(&session, start..end, extent)).await?,
+        };
+        // Not before somebody has the text: who is dropped here has told nothing.
+        let continued = self.told.replace(end).is_some();
         Ok(Told { shown, continued })
     }
+}
+
+/// The end of the part that does not end within a character or an escape sequence.
+fn whole_end(log: &Log, end: u64) -> Result<u64, Error> {
+    let start = end.saturating_sub(LONGEST_SEQUENCE as u64);
+    Ok(start + whole_length(&log.read(start..end)?) as u64)
 }
 
 /// `C-c` and the like: exactly three characters.

@@ -1,9 +1,9 @@
 //! The output of a command, for those who want it as it comes.
 
-use super::{ActionError, OutputPiece, OutputSink, screen};
+use super::{ActionError, OutputPiece, OutputSink, harmless::Harmless};
 use crate::{
     Error,
-    shell::{Job, Progress, Wait},
+    shell::{Job, Progress, Wait, boundary::whole_length},
 };
 
 /// Waits and passes the output on as it comes. A receiver that has gone does not matter.
@@ -35,7 +35,7 @@ async fn pass_on(
     let waiting = job.wait(wait);
     tokio::pin!(waiting);
     let mut buffer = vec![0; 16 << 10];
-    let mut pieces = Pieces { sink, offset, held: Vec::new() };
+    let mut pieces = Pieces { sink, offset, held: Vec::new(), harmless: Harmless::default() };
     let progress = loop {
         tokio::select! {
             biased;
@@ -64,17 +64,19 @@ struct Pieces<'a> {
     offset: u64,
     /// The beginning of a character or of an escape sequence.
     held: Vec<u8>,
+    harmless: Harmless,
 }
 
 impl Pieces<'_> {
     async fn pass_on(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
-        let rest = self.held.split_off(screen::whole_length(&self.held));
+        let rest = self.held.split_off(whole_length(&self.held));
         let whole = std::mem::replace(&mut self.held, rest);
         if !whole.is_empty() {
             let start = self.offset;
             self.offset += whole.len() as u64;
-            let text = String::from_utf8_lossy(&whole).into_owned();
+            // It may be empty; its place is told even so, lest somebody looks for it.
+            let text = self.harmless.pass(&String::from_utf8_lossy(&whole));
             let place = Some(start..self.offset);
             let _ = self.sink.send(OutputPiece { text, place }).await;
         }

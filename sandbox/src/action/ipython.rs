@@ -9,7 +9,10 @@ use std::{
 
 use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
-use super::{ActionError, CellObservation, CellOutcome, OutputPiece, OutputSink, Watch, screen};
+use super::{
+    ActionError, CellObservation, CellOutcome, OutputPiece, OutputSink, Watch, harmless::Harmless,
+    screen,
+};
 use crate::isolation::Confinement;
 use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec};
 
@@ -165,8 +168,10 @@ impl Ipython {
 }
 
 async fn pass_on(mut outputs: UnboundedReceiver<CellOutput>, sink: Option<&OutputSink>) {
+    let mut harmless = Harmless::default();
     while let (Some(piece), Some(sink)) = (outputs.recv().await, sink) {
-        let _ = sink.send(OutputPiece { text: piece.text(), place: None }).await;
+        let text = harmless.pass(&piece.text());
+        let _ = sink.send(OutputPiece { text, place: None }).await;
     }
 }
 

@@ -17,6 +17,7 @@ mod conversation;
 mod error;
 mod executor;
 mod follow;
+mod harmless;
 mod ipython;
 mod observation;
 mod request;

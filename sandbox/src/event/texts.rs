@@ -28,17 +28,19 @@ const CHOICES: &str = "To go on waiting, send an empty command ''; to answer it,
 /// What stands before the output.
 pub(super) fn prefix(observation: &RunObservation) -> String {
     match observation.outcome {
-        Outcome::Completed { .. } => match observation.last_lines {
-            Some(lines) if !observation.continued => format!(
-                "[Previous command outputs are truncated. These are the last {lines} lines.]\n"
-            ),
-            _ => String::new(),
-        },
+        Outcome::Completed { .. } if !observation.continued => beginning_lost(observation),
         Outcome::Quiet(_) | Outcome::TimedOut(_) | Outcome::Busy if observation.continued => {
             "[Below is the output of the previous command.]\n".into()
         }
         _ => String::new(),
     }
+}
+
+/// That there are only last lines.
+fn beginning_lost(observation: &RunObservation) -> String {
+    observation.last_lines.map_or_else(String::new, |lines| {
+        format!("[Previous command outputs are truncated. These are the last {lines} lines.]\n")
+    })
 }
 
 /// What stands after it.
@@ -76,7 +78,13 @@ pub(super) fn suffix(observation: &RunObservation) -> String {
 }
 
 /// The output itself.
-pub(super) fn output(observation: RunObservation) -> String {
+pub(super) fn output(mut observation: RunObservation) -> String {
+    // Where clients expect another sentence before the output, or none.
+    let is_told =
+        matches!(observation.outcome, Outcome::Completed { .. }) && !observation.continued;
+    if !is_told {
+        observation.content.insert_str(0, &beginning_lost(&observation));
+    }
     match observation.outcome {
         Outcome::NothingRunning(NothingRunning::Output) => {
             "ERROR: No previous running command to retrieve logs from.".into()
@@ -319,6 +327,31 @@ mod tests {
         assert!(short.starts_with("ää") && short.ends_with("öö"));
         assert!(!short.contains('x'));
         assert_eq!(shorten("ä".repeat(30_000)).chars().count(), 30_000);
+    }
+
+    #[test]
+    fn a_lost_beginning_is_told_once_wherever_there_is_room() {
+        let observe = |outcome, continued| RunObservation {
+            command: String::new(),
+            content: "x\ny".into(),
+            outcome,
+            shell: None,
+            continued,
+            last_lines: Some(2),
+            hidden: false,
+        };
+        let completed =
+            || Outcome::Completed { exit_code: 0, key: None, completion: Completion::Plain };
+        let quiet = || Outcome::Quiet(Duration::from_secs(1));
+        let note = "[Previous command outputs are truncated. These are the last 2 lines.]\n";
+        for (outcome, continued) in
+            [(completed(), false), (completed(), true), (quiet(), false), (quiet(), true)]
+        {
+            let observation = observe(outcome, continued);
+            let text = prefix(&observation) + &output(observation);
+            assert_eq!(text.matches(note).count(), 1, "{text}");
+            assert!(text.ends_with("x\ny"), "{text}");
+        }
     }
 
     #[test]

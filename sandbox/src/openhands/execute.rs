@@ -65,6 +65,9 @@ async fn stream_events(server: &Server, asked: Asked, events: &mpsc::Sender<sse:
     let (output, mut pieces) = mpsc::channel::<OutputPiece>(PIECES);
     let pass_on = async {
         while let Some(piece) = pieces.recv().await {
+            if piece.text.is_empty() {
+                continue;
+            }
             let data = json!({ "content": piece.text }).to_string();
             let _ = events.send(sse::Event::default().event("output").data(data)).await;
         }

@@ -294,24 +294,25 @@ impl Output {
     }
 }
 
-/// Since when the log has not grown, at least since the wait began.
+/// Since when nothing was printed, at least since the wait began.
 struct Quiet {
     since: Instant,
-    length: u64,
+    /// Length and time of the log. The time alone changes when output is dropped, beyond the quota.
+    log: (u64, SystemTime),
 }
 
 impl Quiet {
     fn start(job: &Job) -> Result<Self> {
-        Ok(Self { since: Instant::now(), length: job.session.log().len()? })
+        Ok(Self { since: Instant::now(), log: job.session.log().growth()? })
     }
 
     fn has_new_output(&mut self, job: &Job) -> Result<bool> {
-        let (length, modified) = job.session.log().growth()?;
-        if length == self.length {
+        let log = job.session.log().growth()?;
+        if log == self.log {
             return Ok(false);
         }
-        self.length = length;
-        let age = SystemTime::now().duration_since(modified).unwrap_or_default();
+        self.log = log;
+        let age = SystemTime::now().duration_since(log.1).unwrap_or_default();
         let written = Instant::now().checked_sub(age).unwrap_or(self.since);
         self.since = written.max(self.since);
         Ok(true)

@@ -10,7 +10,10 @@ use std::{
     time::SystemTime,
 };
 
-use super::watch::{FileWatch, Watcher};
+use super::{
+    boundary,
+    watch::{FileWatch, Watcher},
+};
 use crate::{Error, Result};
 
 /// Most bytes that one read returns, whatever was asked for.
@@ -63,7 +66,7 @@ impl Log {
         Ok(self.len()? == 0)
     }
 
-    /// Length and time of the latest growth.
+    /// Length, and time of the latest output, be it kept or dropped.
     pub(crate) fn growth(&self) -> Result<(u64, SystemTime)> {
         let metadata = fs::metadata(&self.path).map_err(Error::io("looking at the log"))?;
         let modified = metadata.modified().map_err(Error::io("looking at the log's time"))?;
@@ -80,16 +83,20 @@ impl Log {
         Ok(bytes)
     }
 
-    /// The beginning and the end of a range, of so many bytes in total.
+    /// The beginning and the end of a range, of so many bytes in total, in whole lines where there are any.
     pub fn view(&self, range: Range<u64>, bytes: u64) -> Result<View> {
         let length = range.end.saturating_sub(range.start);
         if length <= bytes {
             let head = self.read(range.clone())?;
             return Ok(View { head, omitted: range.end..range.end, tail: Vec::new() });
         }
-        let omitted = range.start + bytes / 2..range.end - bytes.div_ceil(2);
-        let head = self.read(range.start..omitted.start)?;
-        let tail = self.read(omitted.end..range.end)?;
+        let mut omitted = range.start + bytes / 2..range.end - bytes.div_ceil(2);
+        let mut head = self.read(range.start..omitted.start)?;
+        let mut tail = self.read(omitted.end..range.end)?;
+        head.truncate(boundary::whole_lines(&head));
+        tail.drain(..boundary::first_line(&tail));
+        omitted.start = range.start + head.len() as u64;
+        omitted.end = range.end - tail.len() as u64;
         Ok(View { head, omitted, tail })
     }
 
@@ -192,6 +199,26 @@ mod tests {
         assert_eq!(note, "12\n[3 bytes left out: offsets 3 to 6 of the log]\n678");
         assert_eq!(log.view(0..10, 10).unwrap().with_note(), b"0123456789");
         assert_eq!(log.read(8..100).unwrap(), b"89");
+    }
+
+    #[tokio::test]
+    async fn a_view_is_cut_between_lines_or_else_characters() {
+        let directory = tempfile::tempdir().unwrap();
+        for (bytes, head, tail) in [
+            ("one\r\ntwo\r\nthree\r\nfour\r\n", "one\r\n", "four\r\n"),
+            ("äääääääääääääää", "äää", "ääää"),
+        ] {
+            let path = directory.path().join("log");
+            fs::write(&path, bytes).unwrap();
+            let log = Log::new(path, Arc::new(Watcher::start().unwrap()));
+            let view = log.view(0..bytes.len() as u64, 15).unwrap();
+            assert_eq!(
+                (view.head.as_slice(), view.tail.as_slice()),
+                (head.as_bytes(), tail.as_bytes())
+            );
+            let omitted = head.len() as u64..(bytes.len() - tail.len()) as u64;
+            assert_eq!(view.omitted, omitted);
+        }
     }
 
     #[tokio::test]

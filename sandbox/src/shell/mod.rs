@@ -39,6 +39,7 @@
 //! wait that ends leaves the command running.
 
 mod alive;
+pub(crate) mod boundary;
 mod config;
 mod confine;
 mod ending;
@@ -67,6 +68,7 @@ mod task;
 mod tmux;
 mod watch;
 
+pub use boundary::whole_lines;
 pub use config::{Config, SessionSpec};
 pub use confine::enter;
 pub use helper::Helper;
@@ -78,7 +80,9 @@ pub use log::{Log, Subscription, View};
 pub use marker::Seq;
 pub use process::ProcessId;
 pub use recorder::record;
-pub use render::{Colours, render, render_last};
+#[cfg(feature = "actions")]
+pub(crate) use render::Renderer;
+pub use render::{Colours, aside, render, render_lines};
 #[cfg(fuzzing)]
 pub use scanner::{joined, scan};
 pub use session::{Access, Session};

@@ -16,6 +16,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process,
+    time::{Duration, Instant, SystemTime},
 };
 
 use rustix::{
@@ -35,6 +36,8 @@ const CHUNK: usize = 64 * 1024;
 /// Stands in the log where a recorder was killed. How much is missing there nobody knows: what tmux had
 /// given to it and what was printed until its successor came.
 const MISSING: &[u8] = b"\r\n[output is missing here: the recorder was killed]\r\n";
+/// How often the log's time is set while bytes are dropped.
+const TOUCH_EVERY: Duration = Duration::from_millis(50);
 /// How long to wait before the disk is asked again for room for an event.
 const DISK_RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 /// How often an event is offered to a full disk at the stream's end before we give up.
@@ -72,6 +75,8 @@ struct Recording {
     quota: u64,
     /// Bytes dropped at the present offset and not yet in the index.
     lost: u64,
+    /// When the log's time was last set because bytes were dropped.
+    touched: Option<Instant>,
     /// Lines that the index could not take yet.
     unwritten: Vec<u8>,
     /// Markers that were seen: each counts once.
@@ -95,6 +100,7 @@ impl Recording {
             offset,
             quota,
             lost: 0,
+            touched: None,
             unwritten: Vec::new(),
             last_start: None,
             last_end: None,
@@ -166,9 +172,21 @@ impl Recording {
                 Err(_) => break,
             }
         }
-        self.lost += (rest.len() + beyond.len()) as u64;
+        let lost = (rest.len() + beyond.len()) as u64;
+        if lost > 0 {
+            self.lost += lost;
+            self.touch();
+        }
         self.text = text;
         self.text.clear();
+    }
+
+    /// The log does not grow, but whoever waits for silence must know that there is none.
+    fn touch(&mut self) {
+        if self.touched.is_none_or(|touched| touched.elapsed() > TOUCH_EVERY) {
+            self.touched = Some(Instant::now());
+            let _ = self.log.set_modified(SystemTime::now());
+        }
     }
 
     fn note_lost(&mut self) {

@@ -1,17 +1,33 @@
 //! What a terminal would show after some output: carriage returns, cursor moves and colours applied.
 //!
-//! The work is done by a terminal emulator library; here its screen only becomes text again. Lines
-//! that the terminal had to wrap are joined, blanks at the end of lines and blank lines at the end
-//! are dropped. A full-screen program that is still running is shown as its screen.
+//! The work is done by a terminal emulator library. Its screen is all that it keeps: a row that scrolls
+//! off the top can never change again and becomes text at once, so that all output is shown, however
+//! long it is, in the memory of the text and one screen. While output is mere lines, a line is enough
+//! ([`lines`]), and the emulator is told of the last of them when it is needed.
+//!
+//! Lines that the terminal had to wrap are joined, blanks at the end of lines and blank lines at the
+//! end are dropped. A full-screen program that is still running is shown as its screen, below what was
+//! there before it. What a program makes the terminal forget (as `clear` does) is forgotten.
 
-use std::fmt::Write as _;
+mod lines;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod text;
 
-use avt::{Color, Line, Pen, Terminal};
+use std::{mem, panic};
 
+use avt::{
+    Parser,
+    parser::{Function, State},
+};
+use tokio::sync::Semaphore;
+
+use self::{lines::Lines, screen::Screen, text::Text};
 use super::ledger::Size;
 
-/// Lines that are kept while rendering; of more output only the last lines remain.
-const LINES: usize = 20_000;
+/// Output is rendered by so many threads at a time. A screen can take ten megabytes.
+static TURNS: Semaphore = Semaphore::const_new(2);
 
 /// What becomes of colours and other attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,120 +40,148 @@ pub enum Colours {
 
 /// Renders output as a terminal of this size would show it, from an empty screen.
 pub fn render(output: &[u8], size: Size, colours: Colours) -> String {
-    render_last(output, size, colours, LINES)
+    let mut renderer = Renderer::new(size, colours);
+    renderer.feed(output);
+    renderer.finish()
 }
 
-/// The same, with at most so many lines above the screen. A line costs memory for all its columns.
-pub fn render_last(output: &[u8], size: Size, colours: Colours, lines: usize) -> String {
-    let (columns, rows) = (usize::from(size.columns.max(1)), usize::from(size.rows.max(1)));
-    let mut terminal = Terminal::with_scrollback(columns, rows, Some(lines))
-        .expect("both dimensions are at least one");
-    terminal.feed(String::from_utf8_lossy(output).as_ref());
-    let mut text = String::new();
-    let mut line_start = 0;
-    for line in terminal.screen().all_lines() {
-        match colours {
-            Colours::Strip => text.extend(line.chars()),
-            Colours::Keep => write_with_colours(line, &mut text),
-        }
-        if !line.is_wrapped() {
-            let end = line_start + text[line_start..].trim_end_matches(' ').len();
-            text.truncate(end);
-            text.push('\n');
-            line_start = text.len();
-        }
-    }
-    text.truncate(text.trim_end_matches([' ', '\n']).len());
-    text
+/// The same, if it can be done without a screen, and so in little time for little output.
+pub fn render_lines(output: &[u8], size: Size, colours: Colours) -> Option<String> {
+    let mut renderer = Renderer { may_have_screen: false, ..Renderer::new(size, colours) };
+    renderer.feed(output);
+    let is_shown = !renderer.lacks_screen;
+    is_shown.then(|| renderer.finish())
 }
 
-fn write_with_colours(line: &Line, text: &mut String) {
-    let mut current: Option<Pen> = None;
-    // Blank cells at the end would hide the end of the text behind a reset sequence.
-    let used = line.cells().iter().rposition(|cell| cell.char() != ' ' || !cell.pen().is_default());
-    for cell in line.cells().iter().take(used.map_or(0, |last| last + 1)) {
-        if cell.width() == 0 {
-            continue;
-        }
-        let pen = cell.pen();
-        if current.as_ref().is_none_or(|current| current != pen) {
-            if current.is_some() || !pen.is_default() {
-                write_pen(pen, text);
-            }
-            current = Some(*pen);
-        }
-        text.push(cell.char());
-    }
-    if current.is_some_and(|pen| !pen.is_default()) {
-        text.push_str("\x1b[0m");
-    }
-    if line.is_wrapped() {
-        let width = line.cells().len();
-        let written = used.map_or(0, |last| last + 1);
-        text.extend(std::iter::repeat_n(' ', width - written));
+/// Does work like rendering where it holds nobody up, and not too much of it at the same time.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let turn = TURNS.acquire().await.expect("it is never closed");
+    let work = move || {
+        let done = work();
+        // Who stops waiting does not stop the work.
+        drop(turn);
+        done
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => panic::resume_unwind(error.into_panic()),
     }
 }
 
-fn write_pen(pen: &Pen, text: &mut String) {
-    text.push_str("\x1b[0");
-    for (set, code) in [
-        (pen.is_bold(), 1),
-        (pen.is_faint(), 2),
-        (pen.is_italic(), 3),
-        (pen.is_underline(), 4),
-        (pen.is_blink(), 5),
-        (pen.is_inverse(), 7),
-        (pen.is_strikethrough(), 9),
-    ] {
-        if set {
-            let _ = write!(text, ";{code}");
-        }
-    }
-    for (colour, base) in [(pen.foreground(), 38), (pen.background(), 48)] {
-        match colour {
-            None => {}
-            Some(Color::Indexed(index @ 0..8)) => {
-                let _ = write!(text, ";{}", base - 8 + i32::from(index));
-            }
-            Some(Color::Indexed(index)) => {
-                let _ = write!(text, ";{base};5;{index}");
-            }
-            Some(Color::RGB(rgb)) => {
-                let _ = write!(text, ";{base};2;{};{};{}", rgb.r, rgb.g, rgb.b);
-            }
-        }
-    }
-    text.push('m');
+/// Output that becomes text as it comes.
+pub(crate) struct Renderer {
+    size: Size,
+    colours: Colours,
+    parser: Parser,
+    /// The beginning of a character.
+    incomplete: Vec<u8>,
+    /// What has scrolled off the screen.
+    text: Text,
+    /// If there are any, all that is below the screen's cursor.
+    lines: Option<Lines>,
+    screen: Option<Screen>,
+    may_have_screen: bool,
+    lacks_screen: bool,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SIZE: Size = Size { columns: 10, rows: 4 };
-
-    fn check(output: &str, plain: &str) {
-        assert_eq!(render(output.as_bytes(), SIZE, Colours::Strip), plain, "{output:?}");
+impl Renderer {
+    pub(crate) fn new(size: Size, colours: Colours) -> Self {
+        let size = Size { columns: size.columns.max(1), rows: size.rows.max(1) };
+        Self {
+            size,
+            colours,
+            parser: Parser::new(),
+            incomplete: Vec::new(),
+            text: Text::new(colours),
+            lines: Some(Lines::new(usize::from(size.columns), colours)),
+            screen: None,
+            may_have_screen: true,
+            lacks_screen: false,
+        }
     }
 
-    #[test]
-    fn shows_what_a_terminal_would() {
-        check("a\r\nb\r\n", "a\nb");
-        check("10%\r50%\r100%\r\ndone", "100%\ndone");
-        check("abc\x1b[2DX", "aXc");
-        check("\x1b[31mred\x1b[0m plain", "red plain");
-        check("0123456789abcde\r\nx", "0123456789abcde\nx");
-        check("1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n", "1\n2\n3\n4\n5\n6");
-        check("  indented  \r\n\r\n", "  indented");
-        check("日本\r\n", "日本");
-        // Questions to the terminal: for its cursor, its kind, its colours.
-        check("a\x1b[6nb\x1b[c\x1b]11;?\x07c\x1b[>q", "abc");
+    /// Takes the next bytes, which may begin and end anywhere.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let mut joined = mem::take(&mut self.incomplete);
+        let mut rest = match joined.is_empty() {
+            true => bytes,
+            false => {
+                joined.extend_from_slice(bytes);
+                &joined
+            }
+        };
+        while !rest.is_empty() && !self.lacks_screen {
+            let (valid, invalid) = match str::from_utf8(rest) {
+                Ok(text) => (text.len(), Some(0)),
+                Err(error) => (error.valid_up_to(), error.error_len()),
+            };
+            let (text, after) = rest.split_at(valid);
+            self.feed_text(str::from_utf8(text).expect("it was looked at"));
+            rest = match invalid {
+                Some(0) => after,
+                Some(length) => {
+                    self.feed_text("\u{fffd}");
+                    &after[length..]
+                }
+                None => {
+                    self.incomplete = after.to_vec();
+                    break;
+                }
+            };
+        }
     }
 
-    #[test]
-    fn colours_are_kept_on_request() {
-        let output = b"a\x1b[1;31mred\x1b[0m b\r\n\x1b[38;5;200mx";
-        let text = render(output, SIZE, Colours::Keep);
-        assert_eq!(text, "a\x1b[0;1;31mred\x1b[0m b\n\x1b[0;38;5;200mx\x1b[0m");
+    pub(crate) fn finish(mut self) -> String {
+        if !self.incomplete.is_empty() {
+            self.feed_text("\u{fffd}");
+        }
+        if let Some(screen) = &self.screen {
+            screen.tell(&mut self.text, self.lines.is_some());
+        }
+        if let Some(lines) = self.lines {
+            self.text.push_lines(&lines.finish());
+        }
+        self.text.finish()
+    }
+
+    fn feed_text(&mut self, mut text: &str) {
+        while !text.is_empty() && !self.lacks_screen {
+            if let (Some(lines), State::Ground) = (&mut self.lines, self.parser.state) {
+                let run = text.bytes().position(|byte| !(b' '..=b'~').contains(&byte));
+                let printed = lines.print_ascii(&text[..run.unwrap_or(text.len())]);
+                text = &text[printed..];
+            }
+            let mut characters = text.chars();
+            let Some(function) = characters.next().and_then(|next| self.parser.feed(next)) else {
+                text = characters.as_str();
+                continue;
+            };
+            text = characters.as_str();
+            self.apply(function);
+        }
+    }
+
+    fn apply(&mut self, function: Function) {
+        if let Some(lines) = &mut self.lines {
+            if lines.apply(&function) {
+                return;
+            }
+            self.go_to_screen();
+        }
+        if let Some(screen) = &mut self.screen {
+            let is_line_end = function == Function::Lf;
+            screen.apply(function, &mut self.text);
+            if is_line_end && screen.needs_only_lines() {
+                self.lines = Some(Lines::new(usize::from(self.size.columns), self.colours));
+            }
+        }
+    }
+
+    fn go_to_screen(&mut self) {
+        self.lacks_screen = !self.may_have_screen;
+        if let (Some(lines), true) = (self.lines.take(), self.may_have_screen) {
+            let new = || Screen::new(self.size, self.colours);
+            self.screen.get_or_insert_with(new).take_over(&lines, &mut self.text);
+        }
     }
 }

@@ -350,6 +350,38 @@ fn long_output_is_cut_in_the_middle_unless_it_is_hidden() {
 }
 
 #[test]
+fn a_cursor_move_loses_no_output() {
+    let server = Server::start();
+    let moved = "printf 'x\\n\\033[1Ay\\n'";
+    let observation = server.run(&format!("seq 1 5000; {moved}"));
+    let text = content(&observation);
+    assert_eq!(metadata(&observation, "prefix"), "");
+    assert!(text.starts_with("1\n2\n") && text.ends_with("\n4999\n5000\ny"), "{text}");
+
+    let args = json!({"command": format!("seq 1 5000; {moved}"), "hidden": true});
+    let observation = server.action("run", args);
+    let expected: String = (1..=5000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(content(&observation), expected + "y");
+
+    let observation = server.run(&format!("{moved}; seq 1 50000"));
+    let prefix = metadata(&observation, "prefix");
+    assert!(prefix.starts_with("[Previous command outputs are truncated."), "{prefix}");
+    let text = content(&observation);
+    assert!(text.contains("\n40000\n") && text.ends_with("\n50000"), "{text}");
+}
+
+#[test]
+fn hidden_output_is_complete_however_long_it_is() {
+    let server = Server::start();
+    let args = json!({"command": "seq 1000000 2500000", "hidden": true, "blocking": true});
+    let observation = server.action_within("run", args, Some(100.0));
+    let text = content(&observation);
+    assert!(text.len() > 10 << 20, "{} bytes", text.len());
+    assert!((1_000_000..=2_500_000).map(|n| n.to_string()).eq(text.lines()), "other lines");
+    assert_eq!(metadata(&observation, "prefix"), "");
+}
+
+#[test]
 fn a_cleared_screen_hides_nothing_that_came_later() {
     let server = Server::start();
     let observation = server.run("echo before; clear; echo after");

@@ -243,7 +243,7 @@ fn the_description_is_served() {
 fn a_stream_tells_output_as_it_comes() {
     let server = Server::start();
     let body = json!({"action": {"action": "run", "args": {
-        "command": "mkfifo go; echo begun; read x < go; echo \"ende ä\""
+        "command": "mkfifo go; echo begun; read x < go; printf 'ende ä\\033[6n\\033]11;?\\a\\n'"
     }}});
     let response = ureq::post(format!("{}/execute_action_stream", server.url))
         .header("Content-Type", "application/json")

@@ -179,7 +179,11 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
             }
             _ => screen.show(piece.text.as_bytes()).await?,
         }
-        shown = if piece.text.ends_with('\n') { Shown::Lines } else { Shown::PartOfALine };
+        shown = match piece.text.as_bytes().last() {
+            None => shown,
+            Some(b'\n') => Shown::Lines,
+            Some(_) => Shown::PartOfALine,
+        };
     }
     let result = call.await?;
     show_the_rest(&mut screen).await?;
