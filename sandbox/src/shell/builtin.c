@@ -82,6 +82,10 @@ extern int rl_bind_key_in_map(int key, int (*function)(int, int), void *keymap);
 extern int rl_delete_text(int from, int to);
 extern int rl_insert_text(const char *text);
 extern int rl_newline(int count, int key);
+extern int rl_stuff_char(int key); /* puts it before what is typed next */
+extern void rl_cleanup_after_signal(void);
+extern void throw_to_top_level(void); /* gives up what is being read, as a Ctrl-C does */
+extern char *current_prompt_string, *ps1_prompt; /* at the prompt for a new command they are one */
 
 enum {
     HIGH_FD = 1000,  /* above all that scripts close to be sure */
@@ -272,12 +276,19 @@ static void set_evaluating(int is)
     fcntl(pipe_fd, F_SETFL, O_NONBLOCK | (is ? O_APPEND : 0));
 }
 
-/* The key by which the owner runs a command: enters our call in place of what is on the line. */
+/* The key by which the owner runs a command: enters our call in place of what is on the line, and of the lines
+ * before it, if somebody has left a command unfinished. */
 static int press(int count, int key)
 {
     (void)count;
     if (getpid() != shell || is_evaluating)
         return 0;
+    if (current_prompt_string != ps1_prompt) {
+        is_our_status = 1; /* what is given up has no status of its own */
+        rl_stuff_char(key);
+        rl_cleanup_after_signal();
+        throw_to_top_level();
+    }
     /* The name is ours, whatever a command has made of it. */
     remove_alias(name);
     unbind_func(name);

@@ -22,9 +22,6 @@ use crate::{Error, Result};
 
 /// The key that makes an interrupted shell report; bound in `init.bash`.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
-/// How long a shell that was given a command may stay at its prompt: long, since it may only be slow,
-/// and what is typed again then could meet the command instead.
-const START_LIMIT: Duration = Duration::from_secs(3);
 /// How long until another look at a shell that is still starting.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How long a shell that was asked for its report may take.
@@ -140,7 +137,7 @@ impl Task {
         self.catch_up();
         let (shell, is_at_prompt) = (self.shell(), self.is_at_prompt());
         let Current::Running(running) = &mut self.current else { return };
-        if running.look_at.is_some_and(|time| time > Instant::now()) {
+        if running.asked > 0 && running.look_at.is_some_and(|time| time > Instant::now()) {
             return;
         }
         if input::shell_reads_plain_lines(shell) {
@@ -154,9 +151,6 @@ impl Task {
         }
         if running.interrupted {
             self.ask_for_report().await;
-        } else if running.status.borrow().started.is_none() {
-            // The call was typed, but perhaps the key at its end does nothing any more.
-            running.look_at = Some(Instant::now() + START_LIMIT);
         }
     }
 

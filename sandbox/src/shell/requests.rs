@@ -19,7 +19,7 @@ use super::{
 use crate::{Error, Result};
 
 /// The key that runs the command that lies ready. The builtin binds it.
-const RUN_KEY: &str = "1e";
+const RUN_KEY: &str = "-H 1e";
 /// The same with keys that bash has from birth, for the case that ours is bound to something else. The space
 /// before the clearing is for an empty line, on which bash would ring the bell.
 pub(super) const CALL_KEYS: &[u8] = b"\x05 \x15 __sb\n";
@@ -29,6 +29,9 @@ const READ_SCRIPT: &[u8] = b"\\. \"$__sb_dir/script\"";
 /// How long programs of PROMPT_COMMAND may have the terminal, and how often that is looked at.
 const PROMPT_LIMIT: Duration = Duration::from_secs(2);
 const PROMPT_PAUSE: Duration = Duration::from_millis(10);
+/// How long a shell that was given a command may stay at its prompt: long, since it may only be slow,
+/// and what is typed again then could meet the command instead.
+pub(super) const START_LIMIT: Duration = Duration::from_secs(3);
 /// Bytes per `send-keys`, so that no line to tmux gets long.
 const TYPED_AT_ONCE: usize = 512;
 
@@ -56,8 +59,7 @@ impl Task {
                     self.note_interrupt();
                 }
                 let names = keys.iter().map(Key::tmux_name).collect::<Vec<_>>().join(" ");
-                let command = format!("send-keys -t {} {names}", self.entry.pane);
-                let _ = answer.send(self.launcher.tmux.ask(&command).await.map(drop));
+                let _ = answer.send(self.send_keys(&names).await);
             }
             Control::Signal { signal, answer } => {
                 if signal == input::Signal::Interrupt {
@@ -104,14 +106,14 @@ impl Task {
             lost: 0,
             interrupted: false,
             asked: 0,
-            look_at: None,
+            look_at: Some(Instant::now() + START_LIMIT),
         });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
         // A pane that cannot be typed into has lost its shell, and we will hear of that.
-        let typing = format!("send-keys -t {} -H {RUN_KEY}", self.entry.pane);
-        self.launcher.tmux.tell(&typing).await?;
+        let [leave_mode, press] = self.keys(RUN_KEY);
+        self.launcher.tmux.tell_all(&[&leave_mode, &press]).await?;
         Ok(job)
     }
 
@@ -131,17 +133,25 @@ impl Task {
 
     pub(super) async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
         for chunk in bytes.chunks(TYPED_AT_ONCE) {
-            self.launcher.tmux.ask(&self.typing(chunk)).await?;
+            let keys = chunk.iter().fold("-H".to_owned(), |mut keys, byte| {
+                keys.push_str(&format!(" {byte:02x}"));
+                keys
+            });
+            self.send_keys(&keys).await?;
         }
         Ok(())
     }
 
-    /// The tmux command that types these bytes.
-    fn typing(&self, bytes: &[u8]) -> String {
-        bytes.iter().fold(format!("send-keys -t {} -H", self.entry.pane), |mut command, byte| {
-            command.push_str(&format!(" {byte:02x}"));
-            command
-        })
+    async fn send_keys(&self, keys: &str) -> Result<()> {
+        let [leave_mode, press] = self.keys(keys);
+        self.launcher.tmux.ask_all(&[&leave_mode, &press]).await.map(drop)
+    }
+
+    /// The tmux commands that press keys. While a person looks through the history of the pane (`copy-mode`), tmux
+    /// would take them for its own.
+    fn keys(&self, keys: &str) -> [String; 2] {
+        let pane = &self.entry.pane;
+        [format!("copy-mode -q -t {pane}"), format!("send-keys -t {pane} {keys}")]
     }
 
     fn note_interrupt(&mut self) {

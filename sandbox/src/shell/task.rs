@@ -27,7 +27,7 @@ use super::{
     marker::{EndReport, Kind, Marker, Seq},
     messages::{Answer, Control},
     process::ProcessId,
-    requests::CALL_KEYS,
+    requests::{CALL_KEYS, START_LIMIT},
     state::{CommandResult, Ended, JobStatus, Phase, Started, Status},
     watch::FileWatch,
 };
@@ -86,9 +86,8 @@ pub(crate) struct Running {
     pub(crate) interrupted: bool,
     /// How often the shell was asked for its report by the key for that.
     pub(crate) asked: u32,
-    /// When to look after it: for a command of an owner that was killed, in case the owner did not
-    /// come to typing the call; for one that does not begin, in case the call was not accepted; for
-    /// a shell that was asked for its report, in case none has come.
+    /// When to look after it: until it has begun, in case the call did not reach the shell; for a shell that was
+    /// asked for its report, in case none has come.
     pub(crate) look_at: Option<Instant>,
 }
 
@@ -184,12 +183,15 @@ impl Task {
                 running.look_at = None;
                 self.recover().await;
             }
+            // Until it is heard, whatever keeps it from that.
             Current::Running(running) => {
-                running.look_at = None;
-                let (seq, is_unheard) = (running.seq, running.status.borrow().started.is_none());
-                if is_unheard && self.is_at_prompt() {
+                running.look_at = Some(Instant::now() + START_LIMIT);
+                let seq = running.seq;
+                if self.is_at_prompt() {
                     // A call that was only slow does nothing any more when it finds no secret.
                     let _ = self.pipe.announce_again(&self.launcher.dir, seq, Kind::Command);
+                    // The keys may have become part of something unfinished.
+                    self.shell().send(rustix::process::Signal::INT);
                     let _ = self.type_bytes(CALL_KEYS).await;
                 }
             }
@@ -232,6 +234,7 @@ impl Task {
             {
                 // What was lost before was the output of others.
                 running.lost = 0;
+                running.look_at = None;
                 let started = Started { offset, at };
                 running.status.send_modify(|status| status.started = Some(started));
             }

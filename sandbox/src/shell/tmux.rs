@@ -140,19 +140,26 @@ impl Tmux {
         Ok(self.ask_all(&[command]).await?.join("\n"))
     }
 
-    /// Runs one command without waiting for it. Whatever becomes of it, something else must tell.
-    pub(crate) async fn tell(&self, command: &str) -> Result<()> {
+    /// Runs commands in one go without waiting for them. Whatever becomes of them, something else must tell.
+    pub(crate) async fn tell_all(&self, commands: &[&str]) -> Result<()> {
         let (answer, _) = oneshot::channel();
-        let request = Request { line: format!("{command}\n"), count: 1, answer };
+        self.send(commands, answer).await
+    }
+
+    async fn send(
+        &self,
+        commands: &[&str],
+        answer: oneshot::Sender<Result<Vec<String>>>,
+    ) -> Result<()> {
+        let line = commands.join(" ; ") + "\n";
+        let request = Request { line, count: commands.len(), answer };
         self.requests.send(request).await.map_err(|_| Error::ServerGone)
     }
 
     /// Runs commands in one go: the server does nothing else in between. Stops at the first error.
     pub(crate) async fn ask_all(&self, commands: &[&str]) -> Result<Vec<String>> {
         let (answer, answered) = oneshot::channel();
-        let line = commands.join(" ; ") + "\n";
-        let request = Request { line, count: commands.len(), answer };
-        self.requests.send(request).await.map_err(|_| Error::ServerGone)?;
+        self.send(commands, answer).await?;
         match time::timeout(PATIENCE, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Error::ServerGone),
