@@ -4,11 +4,11 @@
 
 mod support;
 
-use std::{fs, os::unix::ffi::OsStrExt as _, time::Duration};
+use std::{fs, os::unix::ffi::OsStrExt as _, process::Command, time::Duration};
 
 use sandbox::{
     Error,
-    shell::{Ended, Job, Key, Phase, Progress, Signal, Size, Wait, Why},
+    shell::{Config, Ended, Job, Key, Phase, Progress, Shells, Signal, Size, Wait, Why},
 };
 use support::{
     Home, LIMIT, ended, finish, id, raw, run, start_of, test, text_of, until_printed, within,
@@ -426,5 +426,32 @@ fn environment_and_names_are_taken_as_given() {
         assert!(shells.list().is_empty());
         home.session(&shells, "a").await;
         shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_reason() {
+    test(async {
+        let home = Home::new();
+        for limit in ["-1", "NaN", "soon", "1e300"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
+            command.args(["shell", "--root"]).arg(home.root());
+            let limit = format!("--limit={limit}");
+            let output = command.args(["run", &limit, "a", "true"]).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains("--limit") && !said.contains("panicked"), "{said}");
+            assert_eq!(output.status.code(), Some(2));
+        }
+        // A path that means something only here is made one that means it everywhere.
+        let directory = std::env::current_dir().unwrap();
+        let up = directory.components().skip(1).map(|_| "..").collect::<Vec<_>>().join("/");
+        let program = format!("{up}{}", env!("CARGO_BIN_EXE_sandbox"));
+        let shells = home.open_with(Config { program: program.into(), ..home.config() }).await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(run(&session, "echo up").await, (0, "up\n".into()));
+        shells.shut_down().await.unwrap();
+        let program = "nowhere/sandbox".into();
+        let error = Shells::open(Config { program, ..home.config() }).await.unwrap_err();
+        assert!(error.to_string().contains("nowhere/sandbox is no program"), "{error}");
     });
 }

@@ -4,6 +4,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -39,7 +40,24 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
     if text.chars().any(char::is_control) {
         return Err(unusable("its path has control characters; choose another"));
     }
+    for program in [&mut config.program, &mut config.tmux, &mut config.bash] {
+        *program = found_from_anywhere(program)?;
+    }
     Ok(config)
+}
+
+/// A program's path that means the same in every directory. A name alone is looked for in PATH by whoever starts it.
+fn found_from_anywhere(program: &Path) -> Result<PathBuf> {
+    if program.components().count() == 1 && !program.has_root() {
+        return Ok(program.to_owned());
+    }
+    let path = std::path::absolute(program)
+        .map_err(Error::io(format!("finding {}", program.display())))?;
+    if !path.is_file() {
+        let problem = format!("{} is no program; name one that is there", path.display());
+        return Err(Error::Invalid(problem));
+    }
+    Ok(path)
 }
 
 pub(super) async fn lock(config: &Config) -> Result<File> {
