@@ -42,6 +42,7 @@ mod alive;
 mod config;
 mod confine;
 mod ending;
+mod environment;
 mod helper;
 mod history;
 mod index;
