@@ -12,11 +12,11 @@ use std::{
 
 use sandbox::{
     Error,
-    shell::{Config, Ended, Phase, ProcessId, SessionId, Shells},
+    shell::{Config, Ended, Key, Phase, ProcessId, SessionId, Shells},
 };
 use support::{
-    FLOOD, Home, Owner, check_flood, ended, finish, id, kill, processes_with, run, test, text_of,
-    unique, until_changed, until_gone, until_printed, within,
+    FLOOD, Home, Owner, check_flood, ended, finish, id, kill, processes_with, run, start_of, test,
+    text_of, unique, until_changed, until_gone, until_printed, within,
 };
 
 fn log_length(home: &Home) -> u64 {
@@ -273,5 +273,33 @@ fn names_of_sessions_are_found_again() {
             shells.list().iter().map(|session| session.id().clone()).collect::<Vec<SessionId>>();
         assert_eq!(names, [id("a"), id("b"), id("c")]);
         shells.shut_down().await.unwrap();
+    });
+}
+
+/// They have left the shell's kernel session and its environment, and one of them its parent.
+#[test]
+fn programs_that_hide_are_ended_with_their_session() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let (child, orphan) = (unique(), unique());
+        let command = format!(
+            "setsid env -i sh -c 'echo first; exec sleep {child}' & \
+             (setsid env -i sh -c 'sleep {orphan} & echo second' &); sleep 1000"
+        );
+        let job = session.run(command).await.unwrap();
+        let from = start_of(&job).await;
+        until_printed(&session, from, "first\r\n").await;
+        until_printed(&session, from, "second\r\n").await;
+        session.press([Key::interrupt()]).await.unwrap();
+        ended(&job).await;
+        for hidden in [child, orphan] {
+            assert_ne!(processes_with(&format!("sleep {hidden}")), [""; 0]);
+        }
+        shells.shut_down().await.unwrap();
+        for hidden in [child, orphan] {
+            assert_eq!(processes_with(&format!("sleep {hidden}")), [""; 0]);
+        }
     });
 }

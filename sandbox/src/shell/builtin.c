@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* What we use of bash. It is part of what bash gives to loadable builtins. */
@@ -438,6 +439,8 @@ static int prepare(WORD_LIST *words)
     if (pipe_fd < 0 || terminal < 0)
         return EXECUTION_FAILURE;
     shell = getpid();
+    /* What a program leaves behind becomes our child, by which the owner finds it when it ends the session. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     take_hold();
     begin();
     return EXECUTION_SUCCESS;

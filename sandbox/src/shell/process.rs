@@ -133,14 +133,26 @@ pub(crate) async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<P
     processes.iter().filter(|process| process.is_alive()).copied().collect()
 }
 
-/// Every living process that belongs to a session: it is in the shell's kernel session, or carries
-/// the session's mark in its environment (a daemon that has left the kernel session still does).
-pub(crate) fn members(shell: ProcessId, mark: &str) -> Vec<ProcessId> {
-    living(|pid, stat| {
-        let in_session =
-            i64::from(stat.session) == i64::from(shell.pid) && stat.start_time >= shell.start_time;
-        in_session || has_mark(pid, mark)
-    })
+/// Every living process that belongs to a session: it is in the kernel session of the leader, or carries the
+/// session's mark in its environment (a daemon that has left the kernel session still does), or comes from
+/// one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes the place of
+/// parents that have ended (`builtin.c`). What is lost is a process that has left the kernel session *and* cleared its
+/// environment *and* outlived its ancestors up to the shell, after which the shell itself has ended.
+pub(crate) fn members(leader: ProcessId, mark: &str) -> Vec<ProcessId> {
+    let stats = all_pids().filter_map(|pid| Some((pid, Stat::of(pid)?)));
+    let (mut members, mut others): (Vec<_>, Vec<_>) = stats.partition(|(pid, stat)| {
+        let in_session = i64::from(stat.session) == i64::from(leader.pid)
+            && stat.start_time >= leader.start_time;
+        in_session || has_mark(*pid, mark)
+    });
+    let mut seen = 0;
+    while let Some((parent, stat)) = members.get(seen) {
+        let parent = ProcessId { pid: *parent, start_time: stat.start_time };
+        members.extend(others.extract_if(.., |(_, stat)| stat.is_child_of(parent)));
+        seen += 1;
+    }
+    let living = members.into_iter().filter(|(_, stat)| !stat.is_gone());
+    living.map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time }).collect()
 }
 
 /// Every living process that carries a mark in its environment.
