@@ -12,6 +12,7 @@ use tokio::time::{self, Instant};
 use super::{
     input,
     launch::{Launched, Place},
+    ledger::Latest,
     marker::{Kind, Seq},
     process,
     requests::CALL_KEYS,
@@ -38,13 +39,23 @@ impl Task {
             return Then::Stop;
         };
         self.catch_up();
+        let known = self.entry.latest.map(|latest| latest.seq);
         let before = match mem::replace(&mut self.current, Current::Idle) {
-            Current::Running(running) => Some(Unreported { running, exit_code }),
+            Current::Running(running) => {
+                self.entry.latest = Some(Latest { seq: running.seq, exit_code: Some(exit_code) });
+                Some(Unreported { running, exit_code })
+            }
             Current::Starting { before, .. } => {
                 self.failed_starts += 1;
                 before
             }
-            Current::Idle => None,
+            Current::Idle => {
+                let seq = self.job.borrow().as_ref().map(|job| job.seq);
+                if let Some(seq) = seq.filter(|seq| Some(*seq) != known) {
+                    self.entry.latest = Some(Latest { seq, exit_code: None });
+                }
+                None
+            }
         };
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -94,12 +105,15 @@ impl Task {
         let mut cwd = self.status.borrow().cwd.clone();
         while !cwd.is_dir() && cwd.pop() {}
         self.launcher.rewrite_start(&cwd)?;
+        // Before anything tells of the new shell, so that the next owner knows what became of the old one.
+        let saving = || Error::io("writing the ledger");
+        self.launcher.dir.save(&self.entry).map_err(saving())?;
         let pane = self.entry.pane.clone();
         let place = Place::Again { pane: &pane, recorder: self.recorder };
         let Launched { leader, pipe, .. } = self.launcher.launch(place, seq).await?;
         self.entry.leader = leader;
         self.pipe = pipe;
-        self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))?;
+        self.launcher.dir.save(&self.entry).map_err(saving())?;
         self.status.send_modify(|status| {
             status.phase = Phase::Starting;
             status.shell = leader;
@@ -193,7 +207,7 @@ impl Task {
     fn give_up(&mut self) {
         if let Current::Running(running) = mem::replace(&mut self.current, Current::Idle) {
             let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
-            self.report_without_shell(running, -1, Ended::AtPrompt, end);
+            self.report_without_shell(running, -1, Ended::AtPrompt, end, SystemTime::now());
             self.become_idle();
         }
     }
@@ -226,9 +240,11 @@ impl Task {
         let phase = if ended == Ended::ServerGone { Phase::Lost } else { Phase::Closed };
         let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
         match mem::replace(&mut self.current, Current::Idle) {
-            Current::Running(running) => self.report_without_shell(running, -1, ended, end),
+            Current::Running(running) => {
+                self.report_without_shell(running, -1, ended, end, SystemTime::now());
+            }
             Current::Starting { before: Some(Unreported { running, exit_code }), .. } => {
-                self.report_without_shell(running, exit_code, ended, end);
+                self.report_without_shell(running, exit_code, ended, end, SystemTime::now());
             }
             Current::Starting { .. } | Current::Idle => {}
         }
@@ -243,6 +259,7 @@ impl Task {
         exit_code: i32,
         ended: Ended,
         end: u64,
+        at: SystemTime,
     ) {
         let started = running.status.borrow().started;
         // The code is the shell's; a command that was not begun has none.
@@ -252,7 +269,9 @@ impl Task {
             exit_code,
             ended,
             cwd: self.status.borrow().cwd.clone(),
-            duration: started.and_then(|started| started.at.elapsed().ok()).unwrap_or_default(),
+            duration: started
+                .and_then(|started| at.duration_since(started.at).ok())
+                .unwrap_or_default(),
             background_pid: None,
             python: None,
             user: String::new(),

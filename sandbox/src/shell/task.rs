@@ -238,9 +238,11 @@ impl Task {
                 let started = Started { offset, at };
                 running.status.send_modify(|status| status.started = Some(started));
             }
-            Current::Starting { seq: wanted, before, .. } if *wanted == seq => {
-                if let Some(Unreported { running, exit_code }) = before.take() {
-                    self.report_without_shell(running, exit_code, Ended::ShellExited, offset);
+            // The first shell after it, which may have died since.
+            Current::Starting { before, .. } => {
+                let before = before.take_if(|before| before.running.seq < seq);
+                if let Some(Unreported { running, exit_code }) = before {
+                    self.report_without_shell(running, exit_code, Ended::ShellExited, offset, at);
                 }
             }
             _ => {}
@@ -260,22 +262,8 @@ impl Task {
             }
             Current::Running(running) if running.seq == seq => {
                 let started = running.status.borrow().started;
-                let cwd = path(report.cwd);
-                let result = CommandResult {
-                    seq,
-                    exit_code: report.exit_code,
-                    ended: Ended::AtPrompt,
-                    cwd: cwd.clone(),
-                    duration: started
-                        .and_then(|started| at.duration_since(started.at).ok())
-                        .unwrap_or_default(),
-                    background_pid: report.background_pid,
-                    python: report.python.map(path),
-                    user: report.user,
-                    host: report.host,
-                    output: started.map_or(offset, |started| started.offset)..offset,
-                    lost: running.lost,
-                };
+                let result = at_prompt(seq, report, started, (offset, at), running.lost);
+                let cwd = result.cwd.clone();
                 running.status.send_modify(|status| status.result = Some(Arc::new(result)));
                 self.set_cwd(cwd);
                 self.become_idle();
@@ -311,6 +299,31 @@ async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => time::sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+/// The result of a command whose shell is at its prompt again, by the shell's report and the place and time of that.
+pub(super) fn at_prompt(
+    seq: Seq,
+    report: EndReport,
+    started: Option<Started>,
+    (offset, at): (u64, SystemTime),
+    lost: u64,
+) -> CommandResult {
+    CommandResult {
+        seq,
+        exit_code: report.exit_code,
+        ended: Ended::AtPrompt,
+        cwd: path(report.cwd),
+        duration: started
+            .and_then(|started| at.duration_since(started.at).ok())
+            .unwrap_or_default(),
+        background_pid: report.background_pid,
+        python: report.python.map(path),
+        user: report.user,
+        host: report.host,
+        output: started.map_or(offset, |started| started.offset)..offset,
+        lost,
     }
 }
 
