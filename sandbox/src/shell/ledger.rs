@@ -15,6 +15,7 @@
 //!     pid                    the shell's process number, written by itself or its launcher
 //!     command                text of the latest command, up to a NUL; what follows is of older ones
 //!     expected               digests of the nonces of the latest command
+//!     exports                where the shell writes its environment when it is asked; empty otherwise
 //!     log, index             written by the recorder
 //! ```
 //! Everything is private to the user (directories 0700, files 0600). No secret is ever in a file.

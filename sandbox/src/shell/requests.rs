@@ -23,6 +23,8 @@ const RUN_KEY: &str = "-H 1e";
 /// The same with keys that bash has from birth, for the case that ours is bound to something else. The space
 /// before the clearing is for an empty line, on which bash would ring the bell.
 pub(super) const CALL_KEYS: &[u8] = b"\x05 \x15 __sb\n";
+/// The key on which the builtin writes down the environment.
+const EXPORTS_KEY: &[u8] = b"\x1b[7718~";
 /// The text that stands for one that turns line editing off. When bash meets that in a text that it
 /// evaluates, it takes the terminal for the rest of the text. In a file that it reads, bash ignores it.
 const READ_SCRIPT: &[u8] = b"\\. \"$__sb_dir/script\"";
@@ -70,6 +72,9 @@ impl Task {
             Control::Resize { size, answer } => {
                 let _ = answer.send(self.resize(size).await);
             }
+            Control::Exports { answer } => {
+                let _ = answer.send(self.ask_for_exports().await);
+            }
             Control::CatchUp { answer } => {
                 self.catch_up();
                 let _ = answer.send(Ok(()));
@@ -115,6 +120,21 @@ impl Task {
         let [leave_mode, press] = self.keys(RUN_KEY);
         self.launcher.tmux.tell_all(&[&leave_mode, &press]).await?;
         Ok(job)
+    }
+
+    async fn ask_for_exports(&self) -> Result<()> {
+        let session = self.entry.id.clone();
+        match &self.current {
+            Current::Starting { seq, .. } | Current::Running(Running { seq, .. }) => {
+                Err(Error::Busy { session, seq: *seq })
+            }
+            Current::Idle if self.is_occupied().await => Err(Error::OccupiedByHand(session)),
+            Current::Idle => {
+                overwrite_private(&self.launcher.dir.exports(), b"")
+                    .map_err(Error::io("emptying the file for the exports"))?;
+                self.type_bytes(EXPORTS_KEY).await
+            }
+        }
     }
 
     /// Whether somebody has started a program by hand. What a prompt starts comes right after a command,

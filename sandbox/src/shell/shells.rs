@@ -261,7 +261,8 @@ impl Shells {
         const FIRST: Seq = 0;
         confine::save(&launcher.dir, policy)?;
         launcher.write_start(&spec.cwd, &spec.environment)?;
-        for file in [launcher.dir.log(), launcher.dir.index(), launcher.dir.command()] {
+        let dir = &launcher.dir;
+        for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
             write_private(&file, b"").map_err(Error::io("making the files of the session"))?;
         }
         let launched = launcher.launch(Place::NewSession { size: spec.size }, FIRST).await?;
