@@ -43,6 +43,13 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
     for program in [&mut config.program, &mut config.tmux, &mut config.bash] {
         *program = found_from_anywhere(program)?;
     }
+    // That tmux is missing is said when it is started.
+    for program in [&config.program, &config.bash] {
+        if program.is_absolute() && !program.is_file() {
+            let problem = format!("{} is no program; name one that is there", program.display());
+            return Err(Error::Invalid(problem));
+        }
+    }
     Ok(config)
 }
 
@@ -51,13 +58,7 @@ fn found_from_anywhere(program: &Path) -> Result<PathBuf> {
     if program.components().count() == 1 && !program.has_root() {
         return Ok(program.to_owned());
     }
-    let path = std::path::absolute(program)
-        .map_err(Error::io(format!("finding {}", program.display())))?;
-    if !path.is_file() {
-        let problem = format!("{} is no program; name one that is there", path.display());
-        return Err(Error::Invalid(problem));
-    }
-    Ok(path)
+    std::path::absolute(program).map_err(Error::io(format!("finding {}", program.display())))
 }
 
 pub(super) async fn lock(config: &Config) -> Result<File> {
