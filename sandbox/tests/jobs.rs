@@ -312,3 +312,20 @@ fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
         shells.shut_down().await.unwrap();
     });
 }
+
+/// A text that reads a line with the shell's own editor, started by hand, looks like the prompt from outside.
+#[test]
+fn a_call_that_something_else_took_is_made_again() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let from = session.log().len().unwrap();
+        session.type_bytes("read -ep one: a; read -ep two: b; read -ep three: c\r").await.unwrap();
+        until_printed(&session, from, "one:").await;
+        until_printed(&session, from, "\x1b[?2004l").await;
+        assert_eq!(run(&session, "echo through").await, (0, "through\n".into()));
+        assert_eq!(session.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
