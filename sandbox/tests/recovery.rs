@@ -12,7 +12,7 @@ use std::{
 
 use sandbox::{
     Error,
-    shell::{Config, Ended, Key, Phase, ProcessId, SessionId, Shells},
+    shell::{Config, Ended, Phase, ProcessId, SessionId, Shells},
 };
 use support::{
     FLOOD, Home, Owner, check_flood, ended, finish, id, kill, processes_with, run, start_of, test,
@@ -283,22 +283,23 @@ fn programs_that_hide_are_ended_with_their_session() {
         let home = Home::new();
         let shells = home.open().await;
         let session = home.session(&shells, "a").await;
-        let (child, orphan) = (unique(), unique());
+        let (child, orphan, late) = (unique(), unique(), unique());
         let command = format!(
-            "setsid env -i sh -c 'echo first; exec sleep {child}' & \
-             (setsid env -i sh -c 'sleep {orphan} & echo second' &); sleep 1000"
+            "setsid env -i sh -c \"echo third; while kill -0 $$; do sleep 0.01; done; sleep {late}; :\" & \
+             setsid env -i sh -c 'echo first; exec sleep {child}' & \
+             (setsid env -i sh -c 'sleep {orphan} & echo second' &)"
         );
         let job = session.run(command).await.unwrap();
         let from = start_of(&job).await;
-        until_printed(&session, from, "first\r\n").await;
-        until_printed(&session, from, "second\r\n").await;
-        session.press([Key::interrupt()]).await.unwrap();
+        for word in ["first", "second", "third"] {
+            until_printed(&session, from, word).await;
+        }
         ended(&job).await;
         for hidden in [child, orphan] {
             assert_ne!(processes_with(&format!("sleep {hidden}")), [""; 0]);
         }
         shells.shut_down().await.unwrap();
-        for hidden in [child, orphan] {
+        for hidden in [child, orphan, late] {
             assert_eq!(processes_with(&format!("sleep {hidden}")), [""; 0]);
         }
     });

@@ -215,17 +215,19 @@ impl Task {
     /// Ends every process of the session and removes its files.
     pub(super) async fn close(&mut self, ended: Ended) {
         let mark = self.entry.mark.clone();
-        let mut members = process::members(self.entry.leader, &mark);
+        let mut members = process::members(self.entry.leader, &mark, &[]);
         let target = self.launcher.target();
         let _ = self.launcher.tmux.ask(&format!("kill-session -t {target}")).await;
         let mut limit = self.launcher.config.grace;
         // New processes may appear while old ones are being ended, so we look again.
         for _ in 0..5 {
-            for process in process::all_ended(&members, limit).await {
+            let remaining = process::all_ended(&members, limit).await;
+            members = process::stopped_members(self.entry.leader, &mark, remaining);
+            for process in &members {
                 process.send(Signal::KILL);
             }
             process::all_ended(&members, DEATH_LIMIT).await;
-            members = process::members(self.entry.leader, &mark);
+            members = process::members(self.entry.leader, &mark, &[]);
             if members.is_empty() {
                 break;
             }

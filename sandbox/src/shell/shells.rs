@@ -348,7 +348,7 @@ impl Shells {
         let launcher = self.launcher(id, String::new());
         let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
         if let Ok(entry) = launcher.dir.load() {
-            let members = process::members(entry.leader, &entry.mark);
+            let members = process::members(entry.leader, &entry.mark, &[]);
             for process in process::all_ended(&members, self.config.grace).await {
                 process.send(Signal::KILL);
             }
