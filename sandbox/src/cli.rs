@@ -138,11 +138,16 @@ enum Verb {
 #[derive(Debug, Args)]
 struct WaitArguments {
     /// Stop waiting after so many seconds.
-    #[arg(long)]
-    limit: Option<f64>,
+    #[arg(long, value_parser = seconds)]
+    limit: Option<Duration>,
     /// Stop waiting when nothing was printed for so many seconds.
-    #[arg(long)]
-    quiet: Option<f64>,
+    #[arg(long, value_parser = seconds)]
+    quiet: Option<Duration>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -248,11 +253,7 @@ async fn shell(config: Config, verb: Verb) -> anyhow::Result<ExitCode> {
 
 /// Shows the output of a job as it comes, until it ends or the wait does.
 async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode> {
-    let wait = Wait {
-        quiet: arguments.quiet.map(Duration::from_secs_f64),
-        limit: arguments.limit.map(Duration::from_secs_f64),
-        ..Wait::default()
-    };
+    let wait = Wait { quiet: arguments.quiet, limit: arguments.limit, ..Wait::default() };
     job.started().await?;
     let mut output = job.follow()?;
     let mut buffer = vec![0; 64 * 1024];

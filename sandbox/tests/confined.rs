@@ -280,3 +280,19 @@ fn the_command_line_can_require_walls() {
     assert!(doctor.contains("isolation landlock: restricts files"), "{doctor}");
     assert!(doctor.contains("Unix sockets"), "{doctor}");
 }
+
+#[test]
+fn a_confined_shell_tells_what_it_exports() {
+    within_walls(async |_, shells, session| {
+        run(&session, "set -o vi; export SAID='by a\nconfined shell'").await;
+        let before = session.log().len().unwrap();
+        let exports = session.exports().await.unwrap();
+        let said = exports.iter().find(|(name, _)| name == "SAID");
+        assert_eq!(said.unwrap().1, "by a\nconfined shell");
+        let (code, open) = run(&session, "ls -l /proc/self/fd | grep -c exports").await;
+        assert_eq!((code, &*open), (1, "0\n"), "no program has the file");
+        let after = session.log().read(before..session.log().len().unwrap()).unwrap();
+        assert!(!String::from_utf8_lossy(&after).contains("denied"));
+        shells.shut_down().await.unwrap();
+    });
+}

@@ -6,6 +6,7 @@ mod support;
 
 use std::{
     fs,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -235,6 +236,96 @@ fn a_persons_program_in_the_foreground_is_respected() {
         session.type_bytes("echo half a li").await.unwrap();
         until_printed(&session, from, "half a li").await;
         assert_eq!(run(&session, "echo whole").await, (0, "whole\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+fn tmux(home: &Home, arguments: &[&str]) -> String {
+    let mut command = Command::new("tmux");
+    command.arg("-S").arg(home.root().join("tmux")).env_remove("TMUX").args(arguments);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_person_who_looks_through_the_history_holds_nothing_up() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let look_back = || tmux(&home, &["copy-mode", "-t", "=s-a:"]);
+        look_back();
+        let before = Instant::now();
+        assert_eq!(run(&session, "echo through").await, (0, "through\n".into()));
+        assert!(before.elapsed() < Duration::from_secs(2), "at once, not at a second try");
+        // Nor is what a program waits for.
+        let job = session.run("read -r line; echo \"<$line>\"; sleep 1000").await.unwrap();
+        let from = start_of(&job).await;
+        look_back();
+        session.type_bytes("typed\r").await.unwrap();
+        until_printed(&session, from, "<typed>").await;
+        look_back();
+        press(&session, &["C-c"]).await;
+        assert_eq!(ended(&job).await.exit_code, 130);
+        // While nobody types, the person is left alone.
+        look_back();
+        assert_eq!(
+            tmux(&home, &["display-message", "-p", "-t", "=s-a:", "#{pane_in_mode}"]),
+            "1\n"
+        );
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(run(&session, "(exit 3)").await.0, 3);
+        for (typed, setting) in [
+            ("cat <<END\r", "trap 'echo trapped' INT"),
+            ("for x in 1 2\r", "trap '' INT"),
+            ("echo \"open\r", "set -o vi"),
+            ("echo $(ls \r (\r", "PS1= PS2="),
+            ("if true\rthen echo '\r", "unset PS1"),
+            ("echo \\\r", "true"),
+        ] {
+            for line in typed.split_inclusive('\r') {
+                let from = session.log().len().unwrap();
+                session.type_bytes(line).await.unwrap();
+                // bash begins to edit the line after it.
+                until_printed(&session, from, "\x1b[?2004h").await;
+            }
+            let before = Instant::now();
+            assert_eq!(
+                run(&session, "echo $? ${PIPESTATUS[@]}").await,
+                (0, "3 3\n".into()),
+                "{typed:?}"
+            );
+            assert!(before.elapsed() < Duration::from_secs(2), "at once: {typed:?}");
+            assert_eq!(run(&session, format!("{setting}; (exit 3)")).await, (3, String::new()));
+        }
+        assert_eq!(session.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// A text that reads a line with the shell's own editor, started by hand, looks like the prompt from outside.
+#[test]
+fn a_call_that_something_else_took_is_made_again() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let from = session.log().len().unwrap();
+        session.type_bytes("read -ep one: a; read -ep two: b; read -ep three: c\r").await.unwrap();
+        until_printed(&session, from, "one:").await;
+        until_printed(&session, from, "\x1b[?2004l").await;
+        assert_eq!(run(&session, "echo through").await, (0, "through\n".into()));
+        assert_eq!(session.status().restarts, 0);
         shells.shut_down().await.unwrap();
     });
 }

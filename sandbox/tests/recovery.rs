@@ -15,8 +15,8 @@ use sandbox::{
     shell::{Config, Ended, Phase, ProcessId, SessionId, Shells},
 };
 use support::{
-    FLOOD, Home, Owner, check_flood, ended, finish, id, kill, processes_with, run, test, text_of,
-    unique, until_changed, until_gone, until_printed, within,
+    FLOOD, Home, Owner, check_flood, ended, finish, id, kill, processes_with, run, start_of, test,
+    text_of, unique, until_changed, until_gone, until_printed, within,
 };
 
 fn log_length(home: &Home) -> u64 {
@@ -273,5 +273,34 @@ fn names_of_sessions_are_found_again() {
             shells.list().iter().map(|session| session.id().clone()).collect::<Vec<SessionId>>();
         assert_eq!(names, [id("a"), id("b"), id("c")]);
         shells.shut_down().await.unwrap();
+    });
+}
+
+/// They have left the shell's kernel session and its environment, and one of them its parent.
+#[test]
+fn programs_that_hide_are_ended_with_their_session() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let (child, orphan, late) = (unique(), unique(), unique());
+        let command = format!(
+            "setsid env -i sh -c \"echo third; while kill -0 $$; do sleep 0.01; done; sleep {late}; :\" & \
+             setsid env -i sh -c 'echo first; exec sleep {child}' & \
+             (setsid env -i sh -c 'sleep {orphan} & echo second' &)"
+        );
+        let job = session.run(command).await.unwrap();
+        let from = start_of(&job).await;
+        for word in ["first", "second", "third"] {
+            until_printed(&session, from, word).await;
+        }
+        ended(&job).await;
+        for hidden in [child, orphan] {
+            assert_ne!(processes_with(&format!("sleep {hidden}")), [""; 0]);
+        }
+        shells.shut_down().await.unwrap();
+        for hidden in [child, orphan, late] {
+            assert_eq!(processes_with(&format!("sleep {hidden}")), [""; 0]);
+        }
     });
 }

@@ -4,11 +4,11 @@
 
 mod support;
 
-use std::{fs, os::unix::ffi::OsStrExt as _, time::Duration};
+use std::{fs, os::unix::ffi::OsStrExt as _, process::Command, time::Duration};
 
 use sandbox::{
     Error,
-    shell::{Ended, Job, Key, Phase, Progress, Signal, Size, Wait, Why},
+    shell::{Config, Ended, Job, Key, Phase, Progress, Shells, Signal, Size, Wait, Why},
 };
 use support::{
     Home, LIMIT, ended, finish, id, raw, run, start_of, test, text_of, until_printed, within,
@@ -399,7 +399,8 @@ fn environment_and_names_are_taken_as_given() {
             format!("{value}100000\n")
         );
         assert_eq!(run(&session, "env | grep -c ^MINE=; echo ${TMUX-none}").await.1, "1\nnone\n");
-        finish(&session, "export LATER=1; unset LONG; private=2; (exit 3)").await;
+        finish(&session, "export LATER=1; unset LONG; private=2; false | (exit 3)").await;
+        let seq = session.latest().unwrap().seq();
         let exports = session.exports().await.unwrap();
         let exported = |name: &str| {
             exports
@@ -410,8 +411,13 @@ fn environment_and_names_are_taken_as_given() {
         assert_eq!((exported("MINE"), exported("LATER")), (Some(value), Some("1")));
         let absent = ["LONG", "private", "SANDBOX_SESSION", "PWD", "SHLVL"];
         assert_eq!(absent.map(exported), [None; 5]);
-        assert_eq!(run(&session, "echo $?").await.1, "3\n", "the shell has not noticed");
-        assert!(!home.root().join("sessions/a/exports").exists());
+        assert_eq!(session.latest().unwrap().seq(), seq);
+        let known = run(&session, "echo $? ${PIPESTATUS[@]}; fc -ln -1 -1").await.1;
+        assert!(
+            known.starts_with("3 1 3\n") && known.ends_with("(exit 3)\n"),
+            "not noticed: {known}"
+        );
+        assert_eq!(fs::metadata(home.root().join("sessions/a/exports")).unwrap().len(), 0);
         assert!(matches!(shells.create(home.spec("a")).await, Err(Error::SessionExists(_))));
         let mut bad = home.spec("b");
         bad.environment.push(("1X".into(), "".into()));
@@ -426,5 +432,32 @@ fn environment_and_names_are_taken_as_given() {
         assert!(shells.list().is_empty());
         home.session(&shells, "a").await;
         shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_reason() {
+    test(async {
+        let home = Home::new();
+        for limit in ["-1", "NaN", "soon", "1e300"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
+            command.args(["shell", "--root"]).arg(home.root());
+            let limit = format!("--limit={limit}");
+            let output = command.args(["run", &limit, "a", "true"]).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains("--limit") && !said.contains("panicked"), "{said}");
+            assert_eq!(output.status.code(), Some(2));
+        }
+        // A path that means something only here is made one that means it everywhere.
+        let directory = std::env::current_dir().unwrap();
+        let up = directory.components().skip(1).map(|_| "..").collect::<Vec<_>>().join("/");
+        let program = format!("{up}{}", env!("CARGO_BIN_EXE_sandbox"));
+        let shells = home.open_with(Config { program: program.into(), ..home.config() }).await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(run(&session, "echo up").await, (0, "up\n".into()));
+        shells.shut_down().await.unwrap();
+        let program = "nowhere/sandbox".into();
+        let error = Shells::open(Config { program, ..home.config() }).await.unwrap_err();
+        assert!(error.to_string().contains("nowhere/sandbox is no program"), "{error}");
     });
 }

@@ -9,7 +9,8 @@
  * When Ctrl-C throws bash back to its prompt, evaluating does not return to us, but bash then undoes what
  * it has begun, and calls `leave` for that. `__sb prompt` is an entry of PROMPT_COMMAND, the last one, since
  * `PROMPT_COMMAND=...` replaces only the first. `__sb recover` is bound to a key that the owner presses
- * when it has heard nothing.
+ * when it has heard nothing. Another key has us write the environment of programs to a file that was opened at the
+ * start, if need be by the launcher of a confined shell; nothing is run for that.
  *
  * All this could be written in bash, and was: it took most of bash's time for a command, and every option
  * and trap of the user had to be kept from showing or disturbing it. Here there is nothing to see for them but the
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* What we use of bash. It is part of what bash gives to loadable builtins. */
@@ -74,14 +76,21 @@ extern void run_unwind_frame(char *name);
 extern void builtin_error(const char *format, ...);
 extern struct builtin *builtin_address_internal(char *name, int disabled_too);
 extern int unbind_func(const char *name);
+extern void maybe_make_export_env(void);
+extern char **export_env;
 extern int remove_alias(const char *name);
 
 extern int rl_end, rl_point;
 extern void *rl_get_keymap_by_name(const char *name);
 extern int rl_bind_key_in_map(int key, int (*function)(int, int), void *keymap);
+extern int rl_bind_keyseq_in_map(const char *keys, int (*function)(int, int), void *keymap);
 extern int rl_delete_text(int from, int to);
 extern int rl_insert_text(const char *text);
 extern int rl_newline(int count, int key);
+extern int rl_stuff_char(int key); /* puts it before what is typed next */
+extern void rl_cleanup_after_signal(void);
+extern void throw_to_top_level(void); /* gives up what is being read, as a Ctrl-C does */
+extern char *current_prompt_string, *ps1_prompt; /* at the prompt for a new command they are one */
 
 enum {
     HIGH_FD = 1000,  /* above all that scripts close to be sure */
@@ -96,7 +105,7 @@ static char hook[] = "__sb prompt";
 static char name[] = "__sb"; /* of the builtin, and of what bash undoes for it */
 
 static pid_t shell; /* the only process that may speak: a subshell has a copy of all this */
-static int pipe_fd = -1, terminal = -1;
+static int pipe_fd = -1, terminal = -1, exports = -1;
 static char *directory, *user, *host;
 
 static char start_secret[SECRET + 1], end_secret[SECRET + 1]; /* of the latest command; empty: none */
@@ -272,12 +281,19 @@ static void set_evaluating(int is)
     fcntl(pipe_fd, F_SETFL, O_NONBLOCK | (is ? O_APPEND : 0));
 }
 
-/* The key by which the owner runs a command: enters our call in place of what is on the line. */
+/* The key by which the owner runs a command: enters our call in place of what is on the line, and of the lines
+ * before it, if somebody has left a command unfinished. */
 static int press(int count, int key)
 {
     (void)count;
     if (getpid() != shell || is_evaluating)
         return 0;
+    if (current_prompt_string != ps1_prompt) {
+        is_our_status = 1; /* what is given up has no status of its own */
+        rl_stuff_char(key);
+        rl_cleanup_after_signal();
+        throw_to_top_level();
+    }
     /* The name is ours, whatever a command has made of it. */
     remove_alias(name);
     unbind_func(name);
@@ -291,12 +307,46 @@ static int press(int count, int key)
     return rl_newline(1, key);
 }
 
+/* The key by which the owner asks for the environment: every variable with a NUL after it, and another NUL. The
+ * owner has emptied the file. */
+static int tell_exports(int count, int key)
+{
+    (void)count, (void)key;
+    if (getpid() != shell || exports < 0)
+        return 0;
+    size_t length = 0;
+    maybe_make_export_env();
+    for (char **variable = export_env; *variable; variable++)
+        length += strlen(*variable) + 1;
+    char *all = xmalloc(length + 1), *end = all;
+    for (char **variable = export_env; *variable; variable++)
+        end = stpcpy(end, *variable) + 1;
+    *end = 0;
+    size_t written = 0;
+    while (written <= length) {
+        ssize_t more = pwrite(exports, all + written, length + 1 - written, written);
+        if (more <= 0)
+            break;
+        written += more;
+    }
+    free(all);
+    return 0;
+}
+
+static const char *const keymaps[] = {"emacs", "vi-insert", "vi-command"};
+enum { KEYMAPS = sizeof keymaps / sizeof *keymaps };
+
+static void bind_exports(void)
+{
+    for (int i = 0; i < KEYMAPS; i++)
+        rl_bind_keyseq_in_map("\\e[7718~", tell_exports, rl_get_keymap_by_name(keymaps[i]));
+}
+
 /* Takes the prompt and the key, which a command may have given to others. */
 static void take_hold(void)
 {
-    static const char *const keymaps[] = {"emacs", "vi-insert", "vi-command"};
     bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
-    for (size_t i = 0; i < sizeof keymaps / sizeof *keymaps; i++)
+    for (int i = 0; i < KEYMAPS; i++)
         rl_bind_key_in_map(RUN_KEY, press, rl_get_keymap_by_name(keymaps[i]));
 }
 
@@ -397,18 +447,37 @@ static void recover(void)
         tell_end();
 }
 
-/* Opens a file where no script closes it by accident. */
-static int opened(const char *path, int flags)
+/* Moves a descriptor to where no script closes it by accident, and no program gets it. */
+static int moved(int low)
 {
-    int low = open(path, flags | O_CLOEXEC);
     int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);
     if (low >= 0 && high < 0)
         high = fcntl(low, F_DUPFD_CLOEXEC, LOW_FD);
-    if (high < 0)
-        builtin_error("%s: %s", path, strerror(errno));
     if (low >= 0)
         close(low);
     return high;
+}
+
+static int opened(const char *path, int flags)
+{
+    int fd = moved(open(path, flags | O_CLOEXEC));
+    if (fd < 0)
+        builtin_error("%s: %s", path, strerror(errno));
+    return fd;
+}
+
+/* What the launcher has opened, or else we can open. */
+static int given(const char *path)
+{
+    char link[32], target[4096];
+    for (int fd = 3; fd < LOW_FD; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(link, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        if (strcmp(target, path) == 0)
+            return moved(fd);
+    }
+    return moved(open(path, O_WRONLY | O_CLOEXEC));
 }
 
 static int prepare(WORD_LIST *words)
@@ -426,8 +495,15 @@ static int prepare(WORD_LIST *words)
     free(path);
     if (pipe_fd < 0 || terminal < 0)
         return EXECUTION_FAILURE;
+    if (asprintf(&path, "%s/exports", directory) >= 0) {
+        exports = given(path);
+        free(path);
+    }
     shell = getpid();
+    /* What a program leaves behind becomes our child, by which the owner finds it when it ends the session. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     take_hold();
+    bind_exports();
     begin();
     return EXECUTION_SUCCESS;
 }
@@ -441,9 +517,10 @@ static int sb(WORD_LIST *words)
         return EXECUTION_FAILURE;
     if (!words)
         return run();
-    if (strcmp(word, "hold") == 0)
+    if (strcmp(word, "hold") == 0) {
         take_hold();
-    else if (strcmp(word, "prompt") == 0 && !is_evaluating)
+        bind_exports();
+    } else if (strcmp(word, "prompt") == 0 && !is_evaluating)
         at_prompt();
     else if (strcmp(word, "recover") == 0 && !is_evaluating)
         recover();

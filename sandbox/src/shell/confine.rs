@@ -14,9 +14,11 @@ use std::{
     process,
 };
 
+use rustix::io::{FdFlags, fcntl_setfd};
+
 use super::{
     config::Config,
-    ledger::{SessionDir, overwrite_private},
+    ledger::{SessionDir, overwrite_beginning, overwrite_private},
 };
 use crate::{
     Error, Result,
@@ -67,5 +69,8 @@ pub fn enter(directory: &Path, command: Vec<OsString>) -> io::Result<Infallible>
     let policy = Policy::from_arguments(&mut arguments).map_err(io::Error::other)?;
     // From inside the shell could not say it itself; it will have our number.
     overwrite_private(&dir.pid(), format!("{}\n", process::id()).as_bytes())?;
+    // Nor could it open this; it finds it among its descriptors.
+    let exports = overwrite_beginning(&dir.exports(), b"")?;
+    fcntl_setfd(&exports, FdFlags::empty())?;
     isolation::become_command(&policy, command)
 }

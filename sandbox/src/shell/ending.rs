@@ -12,6 +12,7 @@ use tokio::time::{self, Instant};
 use super::{
     input,
     launch::{Launched, Place},
+    ledger::Latest,
     marker::{Kind, Seq},
     process,
     requests::CALL_KEYS,
@@ -22,9 +23,6 @@ use crate::{Error, Result};
 
 /// The key that makes an interrupted shell report; bound in `init.bash`.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
-/// How long a shell that was given a command may stay at its prompt: long, since it may only be slow,
-/// and what is typed again then could meet the command instead.
-const START_LIMIT: Duration = Duration::from_secs(3);
 /// How long until another look at a shell that is still starting.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How long a shell that was asked for its report may take.
@@ -41,13 +39,23 @@ impl Task {
             return Then::Stop;
         };
         self.catch_up();
+        let known = self.entry.latest.map(|latest| latest.seq);
         let before = match mem::replace(&mut self.current, Current::Idle) {
-            Current::Running(running) => Some(Unreported { running, exit_code }),
+            Current::Running(running) => {
+                self.entry.latest = Some(Latest { seq: running.seq, exit_code: Some(exit_code) });
+                Some(Unreported { running, exit_code })
+            }
             Current::Starting { before, .. } => {
                 self.failed_starts += 1;
                 before
             }
-            Current::Idle => None,
+            Current::Idle => {
+                let seq = self.job.borrow().as_ref().map(|job| job.seq);
+                if let Some(seq) = seq.filter(|seq| Some(*seq) != known) {
+                    self.entry.latest = Some(Latest { seq, exit_code: None });
+                }
+                None
+            }
         };
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -97,12 +105,15 @@ impl Task {
         let mut cwd = self.status.borrow().cwd.clone();
         while !cwd.is_dir() && cwd.pop() {}
         self.launcher.rewrite_start(&cwd)?;
+        // Before anything tells of the new shell, so that the next owner knows what became of the old one.
+        let saving = || Error::io("writing the ledger");
+        self.launcher.dir.save(&self.entry).map_err(saving())?;
         let pane = self.entry.pane.clone();
         let place = Place::Again { pane: &pane, recorder: self.recorder };
         let Launched { leader, pipe, .. } = self.launcher.launch(place, seq).await?;
         self.entry.leader = leader;
         self.pipe = pipe;
-        self.launcher.dir.save(&self.entry).map_err(Error::io("writing the ledger"))?;
+        self.launcher.dir.save(&self.entry).map_err(saving())?;
         self.status.send_modify(|status| {
             status.phase = Phase::Starting;
             status.shell = leader;
@@ -140,7 +151,7 @@ impl Task {
         self.catch_up();
         let (shell, is_at_prompt) = (self.shell(), self.is_at_prompt());
         let Current::Running(running) = &mut self.current else { return };
-        if running.look_at.is_some_and(|time| time > Instant::now()) {
+        if running.asked > 0 && running.look_at.is_some_and(|time| time > Instant::now()) {
             return;
         }
         if input::shell_reads_plain_lines(shell) {
@@ -154,9 +165,6 @@ impl Task {
         }
         if running.interrupted {
             self.ask_for_report().await;
-        } else if running.status.borrow().started.is_none() {
-            // The call was typed, but perhaps the key at its end does nothing any more.
-            running.look_at = Some(Instant::now() + START_LIMIT);
         }
     }
 
@@ -199,7 +207,7 @@ impl Task {
     fn give_up(&mut self) {
         if let Current::Running(running) = mem::replace(&mut self.current, Current::Idle) {
             let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
-            self.report_without_shell(running, -1, Ended::AtPrompt, end);
+            self.report_without_shell(running, -1, Ended::AtPrompt, end, SystemTime::now());
             self.become_idle();
         }
     }
@@ -207,17 +215,19 @@ impl Task {
     /// Ends every process of the session and removes its files.
     pub(super) async fn close(&mut self, ended: Ended) {
         let mark = self.entry.mark.clone();
-        let mut members = process::members(self.entry.leader, &mark);
+        let mut members = process::members(self.entry.leader, &mark, &[]);
         let target = self.launcher.target();
         let _ = self.launcher.tmux.ask(&format!("kill-session -t {target}")).await;
         let mut limit = self.launcher.config.grace;
         // New processes may appear while old ones are being ended, so we look again.
         for _ in 0..5 {
-            for process in process::all_ended(&members, limit).await {
+            let remaining = process::all_ended(&members, limit).await;
+            members = process::stopped_members(self.entry.leader, &mark, remaining);
+            for process in &members {
                 process.send(Signal::KILL);
             }
             process::all_ended(&members, DEATH_LIMIT).await;
-            members = process::members(self.entry.leader, &mark);
+            members = process::members(self.entry.leader, &mark, &[]);
             if members.is_empty() {
                 break;
             }
@@ -232,9 +242,11 @@ impl Task {
         let phase = if ended == Ended::ServerGone { Phase::Lost } else { Phase::Closed };
         let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
         match mem::replace(&mut self.current, Current::Idle) {
-            Current::Running(running) => self.report_without_shell(running, -1, ended, end),
+            Current::Running(running) => {
+                self.report_without_shell(running, -1, ended, end, SystemTime::now());
+            }
             Current::Starting { before: Some(Unreported { running, exit_code }), .. } => {
-                self.report_without_shell(running, exit_code, ended, end);
+                self.report_without_shell(running, exit_code, ended, end, SystemTime::now());
             }
             Current::Starting { .. } | Current::Idle => {}
         }
@@ -249,6 +261,7 @@ impl Task {
         exit_code: i32,
         ended: Ended,
         end: u64,
+        at: SystemTime,
     ) {
         let started = running.status.borrow().started;
         // The code is the shell's; a command that was not begun has none.
@@ -258,7 +271,9 @@ impl Task {
             exit_code,
             ended,
             cwd: self.status.borrow().cwd.clone(),
-            duration: started.and_then(|started| started.at.elapsed().ok()).unwrap_or_default(),
+            duration: started
+                .and_then(|started| at.duration_since(started.at).ok())
+                .unwrap_or_default(),
             background_pid: None,
             python: None,
             user: String::new(),

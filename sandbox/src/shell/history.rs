@@ -1,19 +1,19 @@
 //! What an earlier owner has left in the files of a session.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    index::{IndexReader, What},
+    index::{Event, IndexReader, What},
     job::JobWatch,
     launch::Launcher,
+    ledger::{Entry, Latest},
     marker::{Expected, Kind, Marker, Seq},
     process::ProcessId,
-    state::JobStatus,
-    task::{Current, Running, path},
+    state::{JobStatus, Started},
+    task::{Current, Running, Unreported, at_prompt, path},
 };
-use crate::{Error, Result};
 
 /// How long a command that an earlier owner has sent may take to begin, before we doubt that it was
 /// sent at all.
@@ -25,7 +25,8 @@ pub(super) struct History {
     pub(super) cwd: PathBuf,
     pub(super) next_seq: Seq,
     pub(super) current: Current,
-    pub(super) job: Option<JobWatch>,
+    /// The latest command.
+    pub(super) latest: Option<JobWatch>,
     /// A start-up of which nothing has been heard yet.
     pub(super) unheard: Option<Seq>,
     /// Whether the recorder was killed when there was nobody to replace it.
@@ -33,14 +34,14 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn read(launcher: &Launcher, start_limit: Duration) -> Result<Self> {
-        let mut index = IndexReader::open(&launcher.dir.index())
-            .map_err(Error::io("opening the event index"))?;
-        let events = index.read_new().map_err(Error::io("reading the event index"))?;
-        let expected = fs::read_to_string(launcher.dir.expected())
-            .map_err(Error::io("reading the digests"))?;
-        let expected = Expected::parse(&expected)
-            .ok_or_else(|| Error::Invalid("the digests are not readable".into()))?;
+    pub(super) fn read(
+        launcher: &Launcher,
+        entry: &Entry,
+        start_limit: Duration,
+    ) -> io::Result<Self> {
+        let events = IndexReader::open(&launcher.dir.index())?.read_new()?;
+        let expected = fs::read_to_string(launcher.dir.expected())?;
+        let expected = Expected::parse(&expected).ok_or(io::ErrorKind::InvalidData)?;
         let last_end = events.iter().rev().find_map(|event| match &event.what {
             What::Marker(Marker::End { report, .. }) => Some(report.cwd.clone()),
             _ => None,
@@ -60,19 +61,52 @@ impl History {
         });
         let unheard = (expected.kind == Kind::StartUp && !is_heard).then_some(seq);
         let look_at = Some(Instant::now() + RETYPE_AFTER);
-        let (current, job) = match expected.kind {
+        let running = |seq| {
+            let (status, receiver) = watch::channel(JobStatus::default());
+            let running =
+                Running { seq, status, lost: 0, interrupted: recorder_died, asked: 0, look_at };
+            (running, Some(JobWatch { seq, status: receiver }))
+        };
+        let (current, latest) = match expected.kind {
             // Running until the task finds the end in the index, which it does at once.
             Kind::Command => {
-                let (status, receiver) = watch::channel(JobStatus::default());
-                let running =
-                    Running { seq, status, lost: 0, interrupted: recorder_died, asked: 0, look_at };
-                (Current::Running(running), Some(JobWatch { seq, status: receiver }))
+                let (running, latest) = running(seq);
+                (Current::Running(running), latest)
             }
             Kind::StartUp => {
                 let deadline = Instant::now() + start_limit;
-                (Current::Starting { seq, deadline, look_at, before: None }, None)
+                let (before, latest) = match entry.latest {
+                    // The task reports it when it finds the word of the next shell.
+                    Some(Latest { seq, exit_code: Some(exit_code) }) => {
+                        let (running, latest) = running(seq);
+                        (Some(Unreported { running, exit_code }), latest)
+                    }
+                    Some(Latest { seq, exit_code: None }) => (None, finished(seq, events)),
+                    None => (None, None),
+                };
+                (Current::Starting { seq, deadline, look_at, before }, latest)
             }
         };
-        Ok(Self { cwd, next_seq: seq + 1, current, job, unheard, recorder_died })
+        Ok(Self { cwd, next_seq: seq + 1, current, latest, unheard, recorder_died })
     }
+}
+
+/// A command that has ended at the prompt of a shell that is no more.
+fn finished(seq: Seq, events: Vec<Event>) -> Option<JobWatch> {
+    let (mut started, mut lost) = (None, 0);
+    for event in events {
+        match event.what {
+            What::Marker(Marker::Start { seq: heard }) if heard == seq => {
+                (started, lost) = (Some(Started { offset: event.offset, at: event.at }), 0);
+            }
+            What::Marker(Marker::End { seq: heard, report }) if heard == seq => {
+                let result = at_prompt(seq, report, started, (event.offset, event.at), lost);
+                let status = JobStatus { started, result: Some(Arc::new(result)) };
+                return Some(JobWatch { seq, status: watch::channel(status).1 });
+            }
+            What::Lost { bytes } => lost += bytes,
+            _ => {}
+        }
+    }
+    None
 }

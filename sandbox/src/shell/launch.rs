@@ -197,7 +197,10 @@ impl SecretPipe {
             },
             opened => opened,
         };
-        opened.or_else(|_| Self::open("/dev/null".as_ref()))
+        match opened {
+            Err(error) if lacks_descriptors(&error) => Err(error),
+            opened => opened.or_else(|_| Self::open("/dev/null".as_ref())),
+        }
     }
 
     /// Whether a shell says that it evaluates a text (see `builtin.c`).
@@ -252,6 +255,13 @@ impl SecretPipe {
         let secret = format!("E;{:020};{}", expected.seq, end.as_str());
         self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
     }
+}
+
+/// Whether something failed for want of what there will be again.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 /// The link in `/proc` to a shell's end of its secret pipe.

@@ -15,6 +15,7 @@
 //!     pid                    the shell's process number, written by itself or its launcher
 //!     command                text of the latest command, up to a NUL; what follows is of older ones
 //!     expected               digests of the nonces of the latest command
+//!     exports                where the shell writes its environment when it is asked; empty otherwise
 //!     log, index             written by the recorder
 //! ```
 //! Everything is private to the user (directories 0700, files 0600). No secret is ever in a file.
@@ -28,7 +29,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::process::ProcessId;
+use super::{marker::Seq, process::ProcessId};
 use crate::Error;
 
 /// The name of a session: `[A-Za-z0-9_-]{1,64}`.
@@ -111,6 +112,17 @@ pub(crate) struct Entry {
     /// The process that tmux has started; the shell is its child (see `launch`).
     pub(crate) leader: ProcessId,
     pub(crate) size: Size,
+    /// The latest command of the shells that have died, if there was one.
+    #[serde(default)]
+    pub(crate) latest: Option<Latest>,
+}
+
+/// A command of a shell that has died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Latest {
+    pub(crate) seq: Seq,
+    /// The shell's code, if the shell died with this command.
+    pub(crate) exit_code: Option<i32>,
 }
 
 /// The directory of one session and the names in it.

@@ -32,6 +32,10 @@ pub(crate) enum Control {
         size: Size,
         answer: Answer,
     },
+    /// The shell is to write down its environment.
+    Exports {
+        answer: Answer,
+    },
     /// Somebody wants to know what is in the index by now.
     CatchUp {
         answer: Answer,

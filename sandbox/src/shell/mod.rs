@@ -43,6 +43,7 @@ pub(crate) mod boundary;
 mod config;
 mod confine;
 mod ending;
+mod environment;
 mod helper;
 mod history;
 mod index;

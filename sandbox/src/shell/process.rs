@@ -20,6 +20,9 @@ use super::readiness::readable;
 /// The variable that marks every process that comes from a session's shell.
 pub(crate) const MARK_VARIABLE: &str = "SANDBOX_SESSION";
 
+/// How often we look for more members among those who are being stopped; two or three are enough as a rule.
+const STOP_ROUNDS: u32 = 20;
+
 /// A process, safe against reuse of its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
@@ -133,14 +136,48 @@ pub(crate) async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<P
     processes.iter().filter(|process| process.is_alive()).copied().collect()
 }
 
-/// Every living process that belongs to a session: it is in the shell's kernel session, or carries
-/// the session's mark in its environment (a daemon that has left the kernel session still does).
-pub(crate) fn members(shell: ProcessId, mark: &str) -> Vec<ProcessId> {
-    living(|pid, stat| {
-        let in_session =
-            i64::from(stat.session) == i64::from(shell.pid) && stat.start_time >= shell.start_time;
-        in_session || has_mark(pid, mark)
-    })
+/// Every living process that belongs to a session: it is in the kernel session of the leader, or carries the
+/// session's mark in its environment (a daemon that has left the kernel session still does), or comes from
+/// one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes the place of
+/// parents that have ended (`builtin.c`). What is lost is a process that has left the kernel session *and* cleared its
+/// environment *and* outlived its ancestors up to the shell, after which the shell itself has ended. Those who are `known` to belong are not lost.
+pub(crate) fn members(leader: ProcessId, mark: &str, known: &[ProcessId]) -> Vec<ProcessId> {
+    let stats = all_pids().filter_map(|pid| Some((pid, Stat::of(pid)?)));
+    let (mut members, mut others): (Vec<_>, Vec<_>) = stats.partition(|(pid, stat)| {
+        let in_session = i64::from(stat.session) == i64::from(leader.pid)
+            && stat.start_time >= leader.start_time;
+        let is_known = || known.contains(&ProcessId { pid: *pid, start_time: stat.start_time });
+        in_session || is_known() || has_mark(*pid, mark)
+    });
+    let mut seen = 0;
+    while let Some((parent, stat)) = members.get(seen) {
+        let parent = ProcessId { pid: *parent, start_time: stat.start_time };
+        members.extend(others.extract_if(.., |(_, stat)| stat.is_child_of(parent)));
+        seen += 1;
+    }
+    let living = members.into_iter().filter(|(_, stat)| !stat.is_gone());
+    living.map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time }).collect()
+}
+
+/// The members, stopped, so that none of them starts another that would be nobody's when its parent is killed.
+pub(crate) fn stopped_members(
+    leader: ProcessId,
+    mark: &str,
+    mut known: Vec<ProcessId>,
+) -> Vec<ProcessId> {
+    // Each round finds what was started before the one before it took effect.
+    for _ in 0..STOP_ROUNDS {
+        for process in &known {
+            process.send(Signal::STOP);
+        }
+        let found = members(leader, mark, &known);
+        let is_all = found.iter().all(|process| known.contains(process));
+        known = found;
+        if is_all {
+            break;
+        }
+    }
+    known
 }
 
 /// Every living process that carries a mark in its environment.

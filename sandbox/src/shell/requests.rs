@@ -19,16 +19,21 @@ use super::{
 use crate::{Error, Result};
 
 /// The key that runs the command that lies ready. The builtin binds it.
-const RUN_KEY: &str = "1e";
+const RUN_KEY: &str = "-H 1e";
 /// The same with keys that bash has from birth, for the case that ours is bound to something else. The space
 /// before the clearing is for an empty line, on which bash would ring the bell.
 pub(super) const CALL_KEYS: &[u8] = b"\x05 \x15 __sb\n";
+/// The key on which the builtin writes down the environment.
+const EXPORTS_KEY: &[u8] = b"\x1b[7718~";
 /// The text that stands for one that turns line editing off. When bash meets that in a text that it
 /// evaluates, it takes the terminal for the rest of the text. In a file that it reads, bash ignores it.
 const READ_SCRIPT: &[u8] = b"\\. \"$__sb_dir/script\"";
 /// How long programs of PROMPT_COMMAND may have the terminal, and how often that is looked at.
 const PROMPT_LIMIT: Duration = Duration::from_secs(2);
 const PROMPT_PAUSE: Duration = Duration::from_millis(10);
+/// How long a shell that was given a command may stay at its prompt: long, since it may only be slow,
+/// and what is typed again then could meet the command instead.
+pub(super) const START_LIMIT: Duration = Duration::from_secs(3);
 /// Bytes per `send-keys`, so that no line to tmux gets long.
 const TYPED_AT_ONCE: usize = 512;
 
@@ -56,8 +61,7 @@ impl Task {
                     self.note_interrupt();
                 }
                 let names = keys.iter().map(Key::tmux_name).collect::<Vec<_>>().join(" ");
-                let command = format!("send-keys -t {} {names}", self.entry.pane);
-                let _ = answer.send(self.launcher.tmux.ask(&command).await.map(drop));
+                let _ = answer.send(self.send_keys(&names).await);
             }
             Control::Signal { signal, answer } => {
                 if signal == input::Signal::Interrupt {
@@ -67,6 +71,9 @@ impl Task {
             }
             Control::Resize { size, answer } => {
                 let _ = answer.send(self.resize(size).await);
+            }
+            Control::Exports { answer } => {
+                let _ = answer.send(self.ask_for_exports().await);
             }
             Control::CatchUp { answer } => {
                 self.catch_up();
@@ -104,15 +111,30 @@ impl Task {
             lost: 0,
             interrupted: false,
             asked: 0,
-            look_at: None,
+            look_at: Some(Instant::now() + START_LIMIT),
         });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
         let job = JobWatch { seq, status: receiver };
         self.job.send_replace(Some(job.clone()));
         // A pane that cannot be typed into has lost its shell, and we will hear of that.
-        let typing = format!("send-keys -t {} -H {RUN_KEY}", self.entry.pane);
-        self.launcher.tmux.tell(&typing).await?;
+        let [leave_mode, press] = self.keys(RUN_KEY);
+        self.launcher.tmux.tell_all(&[&leave_mode, &press]).await?;
         Ok(job)
+    }
+
+    async fn ask_for_exports(&self) -> Result<()> {
+        let session = self.entry.id.clone();
+        match &self.current {
+            Current::Starting { seq, .. } | Current::Running(Running { seq, .. }) => {
+                Err(Error::Busy { session, seq: *seq })
+            }
+            Current::Idle if self.is_occupied().await => Err(Error::OccupiedByHand(session)),
+            Current::Idle => {
+                overwrite_private(&self.launcher.dir.exports(), b"")
+                    .map_err(Error::io("emptying the file for the exports"))?;
+                self.type_bytes(EXPORTS_KEY).await
+            }
+        }
     }
 
     /// Whether somebody has started a program by hand. What a prompt starts comes right after a command,
@@ -131,17 +153,25 @@ impl Task {
 
     pub(super) async fn type_bytes(&self, bytes: &[u8]) -> Result<()> {
         for chunk in bytes.chunks(TYPED_AT_ONCE) {
-            self.launcher.tmux.ask(&self.typing(chunk)).await?;
+            let keys = chunk.iter().fold("-H".to_owned(), |mut keys, byte| {
+                keys.push_str(&format!(" {byte:02x}"));
+                keys
+            });
+            self.send_keys(&keys).await?;
         }
         Ok(())
     }
 
-    /// The tmux command that types these bytes.
-    fn typing(&self, bytes: &[u8]) -> String {
-        bytes.iter().fold(format!("send-keys -t {} -H", self.entry.pane), |mut command, byte| {
-            command.push_str(&format!(" {byte:02x}"));
-            command
-        })
+    async fn send_keys(&self, keys: &str) -> Result<()> {
+        let [leave_mode, press] = self.keys(keys);
+        self.launcher.tmux.ask_all(&[&leave_mode, &press]).await.map(drop)
+    }
+
+    /// The tmux commands that press keys. While a person looks through the history of the pane (`copy-mode`), tmux
+    /// would take them for its own.
+    fn keys(&self, keys: &str) -> [String; 2] {
+        let pane = &self.entry.pane;
+        [format!("copy-mode -q -t {pane}"), format!("send-keys -t {pane} {keys}")]
     }
 
     fn note_interrupt(&mut self) {

@@ -4,6 +4,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -39,7 +40,25 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
     if text.chars().any(char::is_control) {
         return Err(unusable("its path has control characters; choose another"));
     }
+    for program in [&mut config.program, &mut config.tmux, &mut config.bash] {
+        *program = found_from_anywhere(program)?;
+    }
+    // That tmux is missing is said when it is started.
+    for program in [&config.program, &config.bash] {
+        if program.is_absolute() && !program.is_file() {
+            let problem = format!("{} is no program; name one that is there", program.display());
+            return Err(Error::Invalid(problem));
+        }
+    }
     Ok(config)
+}
+
+/// A program's path that means the same in every directory. A name alone is looked for in PATH by whoever starts it.
+fn found_from_anywhere(program: &Path) -> Result<PathBuf> {
+    if program.components().count() == 1 && !program.has_root() {
+        return Ok(program.to_owned());
+    }
+    std::path::absolute(program).map_err(Error::io(format!("finding {}", program.display())))
 }
 
 pub(super) async fn lock(config: &Config) -> Result<File> {

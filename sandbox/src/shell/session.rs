@@ -1,14 +1,17 @@
 //! The handle of a session.
 
-use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt as _, sync::Arc, time::Duration};
+use std::{ffi::OsString, fs, io, os::unix::ffi::OsStringExt as _, sync::Arc, time::Duration};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot, watch},
+    time,
+};
 
 use super::{
     config::Config,
     input::{Key, Signal},
-    job::{Job, JobWatch, Wait},
-    ledger::{SessionDir, SessionId, Size},
+    job::{Job, JobWatch},
+    ledger::{SessionDir, SessionId, Size, overwrite_private},
     log::Log,
     messages::{Answer, Control},
     process::MARK_VARIABLE,
@@ -19,7 +22,7 @@ use super::{
 use crate::{Error, Result};
 
 /// How long a shell may take to write down its environment.
-const EXPORTS_LIMIT: Duration = Duration::from_secs(10);
+const EXPORTS_LIMIT: Duration = Duration::from_secs(5);
 
 /// A shell session. Clones speak to the same one; dropping them leaves it alone.
 #[derive(Debug, Clone)]
@@ -31,6 +34,8 @@ struct Shared {
     config: Config,
     dir: SessionDir,
     log: Log,
+    watcher: Arc<Watcher>,
+    exporting: Mutex<()>,
     controls: mpsc::Sender<Control>,
     status: watch::Receiver<Status>,
     job: watch::Receiver<Option<JobWatch>>,
@@ -62,8 +67,9 @@ impl Session {
         channels: Channels,
     ) -> Self {
         let Channels { controls, status, job } = channels;
-        let log = Log::new(dir.log(), Arc::clone(watcher));
-        Self(Arc::new(Shared { id, config, dir, log, controls, status, job }))
+        let (log, watcher) = (Log::new(dir.log(), Arc::clone(watcher)), Arc::clone(watcher));
+        let exporting = Mutex::default();
+        Self(Arc::new(Shared { id, config, dir, log, watcher, exporting, controls, status, job }))
     }
 
     /// Its name.
@@ -106,16 +112,31 @@ impl Session {
     }
 
     /// The environment that the shell gives to programs, as it is now: what was exported in it, without
-    /// what belongs to the shell alone. Runs a command for that, which leaves `$?` as it is; so it
-    /// fails if another is running, and in a confined shell, which cannot write where we could read.
+    /// what belongs to the shell alone. The shell is asked by a key, at its prompt, and runs nothing for that; so
+    /// this fails if a command is running.
     pub async fn exports(&self) -> Result<Vec<(OsString, OsString)>> {
-        const WRITE: &str =
-            r#"(__sb_code=$?; command -p env -0 >|"$__sb_dir/exports"; exit $__sb_code)"#;
         const ITS_OWN: [&str; 5] = [MARK_VARIABLE, "_", "PWD", "OLDPWD", "SHLVL"];
-        self.run(WRITE).await?.wait(Wait::at_most(EXPORTS_LIMIT)).await?;
+        let reading = || Error::io("reading the shell's exports");
+        // Two who ask at once would take each other's answer.
+        let _turn = self.0.exporting.lock().await;
+        self.wait_until_started().await;
         let path = self.0.dir.exports();
-        let exports = fs::read(&path).map_err(Error::io("reading the shell's exports"))?;
-        let _ = fs::remove_file(&path);
+        let watch = self.0.watcher.watch(&path).map_err(reading())?;
+        self.ask(|answer| Control::Exports { answer }).await?;
+        let writing = async {
+            loop {
+                let grown = watch.grown();
+                let exports = fs::read(&path).map_err(reading())?;
+                // Each variable has a NUL at its end, and so has the whole.
+                if exports.ends_with(b"\0\0") || exports == b"\0" {
+                    return Ok(exports);
+                }
+                grown.await;
+            }
+        };
+        let exports = time::timeout(EXPORTS_LIMIT, writing).await;
+        let _ = overwrite_private(&path, b"");
+        let exports = exports.unwrap_or_else(|_| Err(reading()(io::ErrorKind::TimedOut.into())))?;
         let variables = exports.split(|&byte| byte == 0).filter_map(|variable| {
             let equals = memchr::memchr(b'=', variable)?;
             let (name, value) = (variable[..equals].to_vec(), variable[equals + 1..].to_vec());

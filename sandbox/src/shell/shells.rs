@@ -261,7 +261,8 @@ impl Shells {
         const FIRST: Seq = 0;
         confine::save(&launcher.dir, policy)?;
         launcher.write_start(&spec.cwd, &spec.environment)?;
-        for file in [launcher.dir.log(), launcher.dir.index(), launcher.dir.command()] {
+        let dir = &launcher.dir;
+        for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
             write_private(&file, b"").map_err(Error::io("making the files of the session"))?;
         }
         let launched = launcher.launch(Place::NewSession { size: spec.size }, FIRST).await?;
@@ -272,6 +273,7 @@ impl Shells {
             server: self.server(),
             leader: launched.leader,
             size: spec.size,
+            latest: None,
         };
         launcher.dir.save(&entry).map_err(Error::io("writing the ledger"))?;
         let deadline = Instant::now() + self.config.start_limit;
@@ -279,7 +281,7 @@ impl Shells {
             cwd: spec.cwd.clone(),
             next_seq: FIRST + 1,
             current: Current::Starting { seq: FIRST, deadline, look_at: None, before: None },
-            job: None,
+            latest: None,
             unheard: None,
             recorder_died: false,
         };
@@ -295,29 +297,39 @@ impl Shells {
             let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else {
                 continue;
             };
-            match self.adopt(&id).await {
-                Ok(session) => drop(lock(&self.sessions).insert(id, session)),
-                Err(_) => self.clear_away(&id).await,
+            // What could not be found out now may be found out by the next owner; until then nothing is lost.
+            match self.adopt(&id).await? {
+                Some(session) => drop(lock(&self.sessions).insert(id, session)),
+                None => self.clear_away(&id).await,
             }
         }
         Ok(())
     }
 
-    async fn adopt(&self, id: &SessionId) -> Result<Session> {
+    /// Takes over a session; there is none if it was half made, or is of a server that has died.
+    async fn adopt(&self, id: &SessionId) -> Result<Option<Session>> {
         let mut launcher = self.launcher(id, String::new());
-        let mut entry = launcher.dir.load().map_err(Error::io("reading the ledger"))?;
-        if entry.server != self.server() {
-            return Err(Error::ServerGone);
-        }
-        let ask = format!("display-message -p -t {} '#{{pane_pid}} #{{pane_pipe}}'", entry.pane);
-        let answer = launcher.tmux.ask(&ask).await?;
-        let (pid, is_piped) = answer.split_once(' ').unwrap_or_default();
+        let entry = readable(launcher.dir.load()).map_err(Error::io("reading the ledger"))?;
+        let Some(mut entry) = entry.filter(|entry| entry.server == self.server()) else {
+            return Ok(None);
+        };
+        let ask = "list-panes -a -F '#{pane_id} #{pane_pid} #{pane_pipe}'";
+        let panes = launcher.tmux.ask(ask).await?;
+        let mut panes = panes.lines().filter_map(|line| line.split_once(' '));
+        let Some((_, about)) = panes.find(|(pane, _)| *pane == entry.pane) else {
+            return Ok(None);
+        };
+        let (pid, is_piped) = about.split_once(' ').unwrap_or_default();
         // The former owner may have been killed while it replaced the shell.
         if let Some(leader) = pid.parse().ok().and_then(ProcessId::of) {
             entry.leader = leader;
         }
         launcher.mark.clone_from(&entry.mark);
-        let history = History::read(&launcher, self.config.start_limit)?;
+        let history = History::read(&launcher, &entry, self.config.start_limit);
+        let Some(history) = readable(history).map_err(Error::io("reading what has happened"))?
+        else {
+            return Ok(None);
+        };
         // tmux may not have noticed yet, and the number of the recorder may have been used again.
         if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
             launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
@@ -328,15 +340,15 @@ impl Shells {
         if let Some(seq) = history.unheard {
             pipe.announce_again(&launcher.dir, seq, Kind::StartUp)?;
         }
-        self.spawn(launcher, entry, pipe, history)
+        self.spawn(launcher, entry, pipe, history).map(Some)
     }
 
-    /// Removes a session that cannot be taken over: half made, or of a server that has died.
+    /// Removes a session that is not there any more, or has never quite been.
     async fn clear_away(&self, id: &SessionId) {
         let launcher = self.launcher(id, String::new());
         let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
         if let Ok(entry) = launcher.dir.load() {
-            let members = process::members(entry.leader, &entry.mark);
+            let members = process::members(entry.leader, &entry.mark, &[]);
             for process in process::all_ended(&members, self.config.grace).await {
                 process.send(Signal::KILL);
             }
@@ -351,7 +363,7 @@ impl Shells {
         pipe: SecretPipe,
         history: History,
     ) -> Result<Session> {
-        let History { cwd, next_seq, current, job, .. } = history;
+        let History { cwd, next_seq, current, latest, .. } = history;
         let index = launcher.dir.index();
         let phase = match &current {
             Current::Starting { .. } => Phase::Starting,
@@ -361,7 +373,7 @@ impl Shells {
         let shell = launcher.shell(entry.leader).unwrap_or(entry.leader);
         let status = Status { phase, cwd, shell, size: entry.size, restarts: 0 };
         let (status, status_receiver) = watch::channel(status);
-        let (job, job_receiver) = watch::channel(job);
+        let (job, job_receiver) = watch::channel(latest);
         let (controls, control_receiver) = mpsc::channel::<Control>(QUEUE);
         let channels = Channels { controls, status: status_receiver, job: job_receiver };
         let id = entry.id.clone();
@@ -387,6 +399,17 @@ impl Shells {
         task.catch_up();
         tokio::spawn(task.run(control_receiver));
         Ok(session)
+    }
+}
+
+/// A file that is not there, or that nobody will ever be able to read, was half made or is damaged. Any other trouble
+/// may pass.
+fn readable<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    match read {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if matches!(error.kind(), InvalidData | NotFound | UnexpectedEof) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -27,7 +27,7 @@ use super::{
     marker::{EndReport, Kind, Marker, Seq},
     messages::{Answer, Control},
     process::ProcessId,
-    requests::CALL_KEYS,
+    requests::{CALL_KEYS, START_LIMIT},
     state::{CommandResult, Ended, JobStatus, Phase, Started, Status},
     watch::FileWatch,
 };
@@ -86,9 +86,8 @@ pub(crate) struct Running {
     pub(crate) interrupted: bool,
     /// How often the shell was asked for its report by the key for that.
     pub(crate) asked: u32,
-    /// When to look after it: for a command of an owner that was killed, in case the owner did not
-    /// come to typing the call; for one that does not begin, in case the call was not accepted; for
-    /// a shell that was asked for its report, in case none has come.
+    /// When to look after it: until it has begun, in case the call did not reach the shell; for a shell that was
+    /// asked for its report, in case none has come.
     pub(crate) look_at: Option<Instant>,
 }
 
@@ -184,12 +183,15 @@ impl Task {
                 running.look_at = None;
                 self.recover().await;
             }
+            // Until it is heard, whatever keeps it from that.
             Current::Running(running) => {
-                running.look_at = None;
-                let (seq, is_unheard) = (running.seq, running.status.borrow().started.is_none());
-                if is_unheard && self.is_at_prompt() {
+                running.look_at = Some(Instant::now() + START_LIMIT);
+                let seq = running.seq;
+                if self.is_at_prompt() {
                     // A call that was only slow does nothing any more when it finds no secret.
                     let _ = self.pipe.announce_again(&self.launcher.dir, seq, Kind::Command);
+                    // The keys may have become part of something unfinished.
+                    self.shell().send(rustix::process::Signal::INT);
                     let _ = self.type_bytes(CALL_KEYS).await;
                 }
             }
@@ -232,12 +234,15 @@ impl Task {
             {
                 // What was lost before was the output of others.
                 running.lost = 0;
+                running.look_at = None;
                 let started = Started { offset, at };
                 running.status.send_modify(|status| status.started = Some(started));
             }
-            Current::Starting { seq: wanted, before, .. } if *wanted == seq => {
-                if let Some(Unreported { running, exit_code }) = before.take() {
-                    self.report_without_shell(running, exit_code, Ended::ShellExited, offset);
+            // The first shell after it, which may have died since.
+            Current::Starting { before, .. } => {
+                let before = before.take_if(|before| before.running.seq < seq);
+                if let Some(Unreported { running, exit_code }) = before {
+                    self.report_without_shell(running, exit_code, Ended::ShellExited, offset, at);
                 }
             }
             _ => {}
@@ -257,22 +262,8 @@ impl Task {
             }
             Current::Running(running) if running.seq == seq => {
                 let started = running.status.borrow().started;
-                let cwd = path(report.cwd);
-                let result = CommandResult {
-                    seq,
-                    exit_code: report.exit_code,
-                    ended: Ended::AtPrompt,
-                    cwd: cwd.clone(),
-                    duration: started
-                        .and_then(|started| at.duration_since(started.at).ok())
-                        .unwrap_or_default(),
-                    background_pid: report.background_pid,
-                    python: report.python.map(path),
-                    user: report.user,
-                    host: report.host,
-                    output: started.map_or(offset, |started| started.offset)..offset,
-                    lost: running.lost,
-                };
+                let result = at_prompt(seq, report, started, (offset, at), running.lost);
+                let cwd = result.cwd.clone();
                 running.status.send_modify(|status| status.result = Some(Arc::new(result)));
                 self.set_cwd(cwd);
                 self.become_idle();
@@ -308,6 +299,31 @@ async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => time::sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+/// The result of a command whose shell is at its prompt again, by the shell's report and the place and time of that.
+pub(super) fn at_prompt(
+    seq: Seq,
+    report: EndReport,
+    started: Option<Started>,
+    (offset, at): (u64, SystemTime),
+    lost: u64,
+) -> CommandResult {
+    CommandResult {
+        seq,
+        exit_code: report.exit_code,
+        ended: Ended::AtPrompt,
+        cwd: path(report.cwd),
+        duration: started
+            .and_then(|started| at.duration_since(started.at).ok())
+            .unwrap_or_default(),
+        background_pid: report.background_pid,
+        python: report.python.map(path),
+        user: report.user,
+        host: report.host,
+        output: started.map_or(offset, |started| started.offset)..offset,
+        lost,
     }
 }
 

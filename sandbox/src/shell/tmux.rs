@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     config::Config,
-    keeper,
+    environment, keeper,
     ledger::write_private,
     process::{self, ProcessId},
 };
@@ -100,7 +100,8 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
     command.kill_on_drop(true);
     let missing = |reason: String| Error::TmuxMissing { reason };
     let mut child = command.spawn().map_err(|error| missing(error.to_string()))?;
-    if let Some(client) = child.id().and_then(ProcessId::of) {
+    let client = child.id().and_then(ProcessId::of);
+    if let Some(client) = client {
         serde_json::to_vec(&client)
             .map_err(io::Error::from)
             .and_then(|text| write_private(&config.client(), &text))
@@ -129,6 +130,10 @@ async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
         return Err(missing(format!("it named {server:?} as its process")));
     };
     end_others(child.id(), &clients.unwrap_or_default());
+    // A server that our client has started has its environment from us.
+    if client.is_some_and(|client| server.start_time < client.start_time) {
+        environment::replace(&tmux).await?;
+    }
     let mut guard = JoinSet::new();
     guard.spawn(keeper::guard(tmux.clone()));
     Ok((tmux, ControlClient { child, task, server, _guard: guard }))
@@ -140,19 +145,26 @@ impl Tmux {
         Ok(self.ask_all(&[command]).await?.join("\n"))
     }
 
-    /// Runs one command without waiting for it. Whatever becomes of it, something else must tell.
-    pub(crate) async fn tell(&self, command: &str) -> Result<()> {
+    /// Runs commands in one go without waiting for them. Whatever becomes of them, something else must tell.
+    pub(crate) async fn tell_all(&self, commands: &[&str]) -> Result<()> {
         let (answer, _) = oneshot::channel();
-        let request = Request { line: format!("{command}\n"), count: 1, answer };
+        self.send(commands, answer).await
+    }
+
+    async fn send(
+        &self,
+        commands: &[&str],
+        answer: oneshot::Sender<Result<Vec<String>>>,
+    ) -> Result<()> {
+        let line = commands.join(" ; ") + "\n";
+        let request = Request { line, count: commands.len(), answer };
         self.requests.send(request).await.map_err(|_| Error::ServerGone)
     }
 
     /// Runs commands in one go: the server does nothing else in between. Stops at the first error.
     pub(crate) async fn ask_all(&self, commands: &[&str]) -> Result<Vec<String>> {
         let (answer, answered) = oneshot::channel();
-        let line = commands.join(" ; ") + "\n";
-        let request = Request { line, count: commands.len(), answer };
-        self.requests.send(request).await.map_err(|_| Error::ServerGone)?;
+        self.send(commands, answer).await?;
         match time::timeout(PATIENCE, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Error::ServerGone),
