@@ -110,6 +110,22 @@ fn several_commands_are_refused() {
 }
 
 #[test]
+fn no_depth_of_nesting_ends_the_server_or_holds_it_up() {
+    let server = Server::start();
+    for text in
+        ["{ ".repeat(20_000), "( ".repeat(60), "$(".repeat(20_000), "case x in a) ".repeat(30)]
+    {
+        let observation = server.action_within("run", json!({ "command": text }), Some(20.0));
+        // Bash is asked; what it makes of that is its own affair.
+        assert_eq!(observation["observation"], "run", "{observation}");
+        assert_ne!(exit_code(&observation), 0);
+        assert_eq!(server.get("/alive").json(), json!({"status": "ok"}));
+        server.action("run", json!({"command": "C-c", "is_input": true}));
+        assert_eq!(server.output("echo hi"), "hi");
+    }
+}
+
+#[test]
 fn text_reaches_bash_byte_for_byte() {
     let server = Server::start();
     server.output("mkdir d && echo x > d/f");
