@@ -164,10 +164,16 @@ pub(super) fn file_error(error: &ActionError, path: &str, cwd: &Path) -> String 
 }
 
 /// Why the editor did nothing.
-pub(super) fn editor_error(error: &ActionError, path: &str, old: &str) -> String {
+pub(super) fn editor_error(what: &ActionError, path: &str, old: &str) -> String {
     use files::Error;
-    let ActionError::File(error) = error else { return error.to_string() };
+    let (ActionError::File(error) | ActionError::Unwritten(error)) = what else {
+        return what.to_string();
+    };
     match error {
+        Error::NotFound { .. } if matches!(what, ActionError::Unwritten(_)) => {
+            let directory = Path::new(path).parent().unwrap_or(Path::new("/")).display();
+            format!("Ran into a missing directory, {directory}, while trying to write to {path}")
+        }
         Error::NotFound { .. } => {
             format!("Invalid `path` parameter: {path}. It does not exist; check the name.")
         }
@@ -194,7 +200,10 @@ pub(super) fn editor_error(error: &ActionError, path: &str, old: &str) -> String
              Add lines around it until it is unique."
         ),
         Error::NoHistory { .. } => format!("No edit history found for {path}."),
-        error => format!("Ran into {error} while trying to read or write to {path}"),
+        error => {
+            let doing = if matches!(what, ActionError::File(_)) { "read" } else { "write to" };
+            format!("Ran into an error ({error}) while trying to {doing} {path}")
+        }
     }
 }
 
