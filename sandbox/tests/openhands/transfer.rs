@@ -108,8 +108,60 @@ fn bad_uploads_are_named_and_leave_nothing() {
         assert!(reply.json()["detail"].is_string());
     }
     let reply = server.post("/upload_file", "no form at all");
-    assert!([400, 415, 422].contains(&reply.status), "{reply:?}");
+    assert_eq!(reply.status, 422, "{reply:?}");
+    assert!(reply.json()["errors"].is_string());
     assert_eq!(server.output("ls -A"), "");
+}
+
+#[test]
+fn an_archive_that_is_damaged_leaves_nothing() {
+    let server = Server::start();
+    let mut bytes = archive(&[("first", "fine"), ("second", "to be damaged")]);
+    // The checksum of the second entry, in its own header and in the directory at the end.
+    for signature in [&b"PK\x03\x04"[..], b"PK\x01\x02"] {
+        let headers = bytes.windows(4).enumerate().filter(|(_, found)| *found == signature);
+        let second = headers.map(|(place, _)| place).nth(1).unwrap();
+        let checksum = second + if signature[2] == 3 { 14 } else { 16 };
+        bytes[checksum] ^= 0xff;
+    }
+    let reply = server.upload(&format!("?destination={}", server.path("new")), "x.zip", &bytes);
+    assert_eq!((reply.status, &reply.json()["kind"]), (400, &json!("invalid")), "{reply:?}");
+    assert_eq!(server.output("ls -A"), "");
+}
+
+#[test]
+fn no_archive_follows_a_link_out_of_its_directory() {
+    let server = Server::start();
+    server.output("mkdir in out in/real && ln -s ../out in/link && ln -s real in/inner");
+    let query = format!("?destination={}", server.path("in"));
+    let reply = server.upload(&query, "x.zip", &archive(&[("link/escaped", "x")]));
+    assert_eq!(reply.json()["kind"], "outside_workspace", "{reply:?}");
+    assert_eq!(server.output("ls out"), "");
+    assert_eq!(server.upload(&query, "x.zip", &archive(&[("inner/f", "x")])).status, 200);
+    assert_eq!(server.output("cat in/real/f"), "x");
+}
+
+#[test]
+fn a_body_that_is_too_large_is_told_as_an_object() {
+    let server = Server::start();
+    let reply = server.post("/list_files", &" ".repeat((64 << 20) + 1));
+    assert_eq!(reply.status, 413);
+    assert!(reply.json()["detail"].is_string(), "{reply:?}");
+}
+
+#[test]
+fn what_may_not_be_read_is_left_out_of_a_download() {
+    // Nothing is closed to root.
+    let user = rustix::process::geteuid().is_root().then_some(65534);
+    let server = Server::start_with(&Options { shared: true, user, ..Options::default() });
+    fs::set_permissions(server.work(), fs::Permissions::from_mode(0o777)).unwrap();
+    server.output("mkdir -p d/closed d/open && echo a > d/open/a && echo b > d/closed/b");
+    server.output("echo c > d/c && chmod 0 d/closed d/c");
+    let (_, body) = server.download(&format!("/download_files?path={}", server.path("d")));
+    assert_eq!(unpacked(body), [("open/a".to_owned(), "a\n".to_owned())]);
+    let reply = server.get(&format!("/download_files?path={}", server.path("d/closed")));
+    assert_eq!(reply.status, 403, "{reply:?}");
+    server.output("chmod 755 d/closed");
 }
 
 #[test]
