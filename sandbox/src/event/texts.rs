@@ -25,6 +25,10 @@ pub(super) const NO_BROWSER: &str = "Browser functionality is not supported or d
 const CHOICES: &str = "To go on waiting, send an empty command ''; to answer it, send text as input; to \
     interrupt or end it, send C-c, C-z or C-d; next time, give a longer timeout.";
 
+/// What to do about a command that is not whole.
+const UNFINISHED: &str = "It is not whole: a quote, a heredoc or a compound command is open. Nothing was waited \
+    for; send the rest as input, or C-c to drop it.";
+
 /// What stands before the output.
 pub(super) fn prefix(observation: &RunObservation) -> String {
     match observation.outcome {
@@ -34,7 +38,9 @@ pub(super) fn prefix(observation: &RunObservation) -> String {
             ),
             _ => String::new(),
         },
-        Outcome::Quiet(_) | Outcome::TimedOut(_) | Outcome::Busy if observation.continued => {
+        Outcome::Quiet(_) | Outcome::TimedOut(_) | Outcome::Unfinished(_) | Outcome::Busy
+            if observation.continued =>
+        {
             "[Below is the output of the previous command.]\n".into()
         }
         _ => String::new(),
@@ -63,6 +69,12 @@ pub(super) fn suffix(observation: &RunObservation) -> String {
             "\n[The command has no new output after {} seconds. {CHOICES}]",
             limit.as_secs()
         ),
+        // Clients look for the words of silence, which there would be.
+        Outcome::Unfinished(Some(limit)) => format!(
+            "\n[The command has no new output after {} seconds. {UNFINISHED} {CHOICES}]",
+            limit.as_secs()
+        ),
+        Outcome::Unfinished(None) => format!("\n[The command has not begun. {UNFINISHED}]"),
         Outcome::TimedOut(limit) => {
             format!("\n[The command timed out after {} seconds. {CHOICES}]", float(*limit))
         }

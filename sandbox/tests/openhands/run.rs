@@ -254,6 +254,7 @@ fn an_unfinished_command_waits_for_its_rest() {
     let first = server.run("cat << EOF");
     let suffix = metadata(&first, "suffix");
     assert!(suffix.starts_with("\n[The command has no new output after 600 seconds. "), "{suffix}");
+    assert!(suffix.contains("It is not whole"), "{suffix}");
     for line in ["  first", "second \\; | & line"] {
         assert_eq!(exit_code(&server.input(line)), -1);
     }
@@ -265,6 +266,13 @@ fn an_unfinished_command_waits_for_its_rest() {
     let given_up = server.input("C-c");
     assert_eq!((exit_code(&given_up), content(&given_up)), (130, "^C"));
     assert_eq!(server.output("echo $?"), "130");
+    // Nobody waits for what cannot come, nor says so.
+    let blocking = json!({"command": "for x in 1 2; do", "blocking": true});
+    let observation = server.action_within("run", blocking, Some(30.0));
+    let suffix = metadata(&observation, "suffix");
+    assert!(suffix.starts_with("\n[The command has not begun. It is not whole"), "{suffix}");
+    assert!(!suffix.contains("seconds"), "{suffix}");
+    assert_eq!(content(&server.input("echo $x; done")), "1\n2");
 }
 
 #[test]
