@@ -1,6 +1,6 @@
 //! Reading, writing and editing files for an agent. All of it blocks on the disk.
 
-use std::path::Path;
+use std::{ffi::OsStr, path::Path};
 
 use super::{
     ActionError, Edit, EditCommand, EditObservation, Edition, Observation, Read, ReadAs,
@@ -153,7 +153,7 @@ fn check_path(path: &WorkspacePath, edit: &Edit) -> Result<(), ActionError> {
         }
         _ => {}
     }
-    let extension = edit.path.extension().map(|extension| extension.to_ascii_lowercase());
+    let extension = edit.path.extension().map(OsStr::to_ascii_lowercase);
     match extension.as_ref().and_then(|extension| extension.to_str()) {
         Some(extension) if DOCUMENTS.contains(&extension) => {
             Err(wrong("It is a document, which cannot be edited as text."))
