@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-use crate::server::{Options, Server, until_exists};
+use crate::server::{Options, Server, until, until_exists};
 
 /// An archive of these names and contents.
 fn archive(entries: &[(&str, &str)]) -> Vec<u8> {
@@ -254,13 +254,14 @@ fn the_editor_is_started_where_there_is_one() {
     let program = home.path().join("editor");
     let seen = home.path().join("seen");
     let script = format!(
-        "#!/bin/sh\nprintf '%s ' \"$@\" > {0}.new\ncat \"$2\" > {0}.token\nmv {0}.new {0}\nexec sleep 1000\n",
+        "#!/bin/sh\nprintf '%s ' \"$@\" > {0}.new\ncat \"$2\" > {0}.token\n\
+         sleep 1000 &\necho $! > {0}.pid\nmv {0}.new {0}\nwait\n",
         seen.display()
     );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let arguments = ["--plugins", "vscode", "--vscode-server", program.to_str().unwrap()];
-    let server = Server::start_with(&Options {
+    let options = Options {
         arguments: arguments.map(str::to_owned).to_vec(),
         variables: vec![
             ("VSCODE_PORT", "45678".into()),
@@ -268,7 +269,8 @@ fn the_editor_is_started_where_there_is_one() {
             ("RUNTIME_URL", "https://host.example/abc/x".into()),
         ],
         ..Options::default()
-    });
+    };
+    let mut server = Server::start_with(&options);
     let token = server.get("/vscode/connection_token").json()["token"].as_str().unwrap().to_owned();
     until_exists(&seen);
     let arguments = fs::read_to_string(&seen).unwrap();
@@ -276,6 +278,22 @@ fn the_editor_is_started_where_there_is_one() {
     assert!(arguments.contains("--server-base-path /abc/vscode"), "{arguments}");
     assert!(!arguments.contains(&token), "no secret in arguments");
     assert_eq!(fs::read_to_string(seen.with_extension("token")).unwrap(), token);
+
+    // What the program has started ends too, however the server ends.
+    let started = || {
+        until_exists(&seen);
+        let pid = fs::read_to_string(seen.with_extension("pid")).unwrap();
+        fs::remove_file(&seen).unwrap();
+        Path::new("/proc").join(pid.trim())
+    };
+    let first = started();
+    assert!(first.exists());
+    server.kill();
+    until("the editor of a killed server has ended", || !first.exists());
+    server.launch(&options);
+    let second = started();
+    assert_eq!(server.end(), Some(0));
+    until("the editor has ended with its server", || !second.exists());
 }
 
 #[test]
@@ -289,6 +307,26 @@ fn the_description_is_served() {
         };
         assert!(![404, 405].contains(&reply.status), "{path}: {reply:?}");
     }
+}
+
+#[test]
+fn a_command_outlives_the_reader_of_its_stream() {
+    let server = Server::start();
+    let command = "mkfifo go; echo begun; read x < go; echo $x > finished";
+    let body = json!({"action": {"action": "run", "args": {"command": command}}});
+    let response =
+        ureq::post(format!("{}/execute_action_stream", server.url)).send(body.to_string());
+    let mut reader = response.unwrap().into_body().into_reader();
+    let (mut seen, mut block) = (Vec::new(), [0; 256]);
+    while !String::from_utf8_lossy(&seen).contains("begun") {
+        let read = reader.read(&mut block).unwrap();
+        assert!(read > 0, "the stream goes on");
+        seen.extend_from_slice(&block[..read]);
+    }
+    drop(reader);
+    fs::write(server.path("go"), "on\n").unwrap();
+    until_exists(&server.work().join("finished"));
+    assert_eq!(server.output("cat finished"), "on");
 }
 
 #[test]
