@@ -236,3 +236,18 @@ fn ended() -> anyhow::Result<impl Future<Output = ()>> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_ten_seconds_unless_somebody_says_otherwise() {
+        let command = ServeArguments::augment_args(clap::Command::new("serve"));
+        let argument =
+            command.get_arguments().find(|argument| argument.get_id() == "no_change_timeout");
+        let argument = argument.unwrap();
+        assert_eq!(argument.get_default_values(), ["10"]);
+        assert_eq!(argument.get_env().unwrap(), "NO_CHANGE_TIMEOUT_SECONDS");
+    }
+}
