@@ -27,7 +27,13 @@ const COPIED: usize = 64 << 20;
 pub(super) fn tokens(text: &str) -> Option<Result<Vec<Token>, TokenizerError>> {
     let is_expansion = |pair: &&[u8]| matches!(pair, [b'$', b'(' | b'{' | b'[']);
     let expansions = text.as_bytes().windows(2).filter(is_expansion).count();
-    let split = || uncached_tokenize_str(text, &ParserOptions::default().tokenizer_options());
+    if has_odd_heredoc(text) {
+        return None;
+    }
+    // On a last line that announces a heredoc it could look for the end of that for ever. So there is one more
+    // line; two, since a backslash takes one away.
+    let text = format!("{text}\n\n");
+    let split = || uncached_tokenize_str(&text, &ParserOptions::default().tokenizer_options());
     let tokens = match expansions {
         0..=FEW_EXPANSIONS => split(),
         _ if expansions > EXPANSIONS || expansions * text.len() > COPIED => return None,
@@ -46,6 +52,52 @@ pub(super) fn tokens(text: &str) -> Option<Result<Vec<Token>, TokenizerError>> {
         }
         Err(error) => Err(error),
     })
+}
+
+/// Whether the rest of a line on which a heredoc begins may lie in an expansion. There the parser loses count of what
+/// is open, and may then read beyond the end, which is a panic. Only lines that are plain count as harmless.
+fn has_odd_heredoc(text: &str) -> bool {
+    let openings = ["$(", "${", "$["].iter().filter_map(|opening| text.find(opening));
+    let Some(first) = openings.min() else { return false };
+    let is_plain = |c: char| c.is_alphanumeric() || " \t_./-|>&;:,=+".contains(c);
+    let mut from = 0;
+    while let Some(place) = text[from..].find("<<") {
+        let place = from + place + 2;
+        from = place;
+        if text[place..].starts_with('<') {
+            from += 1;
+            continue;
+        }
+        let line = text[place..].lines().next().unwrap_or_default();
+        let line = line.strip_prefix('-').unwrap_or(line).trim_start_matches([' ', '\t']);
+        let (tag, line) = match line.chars().next() {
+            Some(quote @ ('\'' | '"')) => line[1..].split_once(quote).unwrap_or_default(),
+            _ => line.split_at(line.find([' ', '\t']).unwrap_or(line.len())),
+        };
+        let is_harmless = match place < first {
+            true => without_variables(line).chars().all(is_plain),
+            false => line.chars().all(is_plain),
+        };
+        if tag.is_empty() || !tag.chars().all(is_plain) || !is_harmless {
+            return true;
+        }
+    }
+    false
+}
+
+/// The rest of a line without `${name}` and without quotes, if these are balanced.
+fn without_variables(line: &str) -> String {
+    let mut pieces = line.split("${");
+    let mut rest = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once('}') {
+            Some((name, after)) if name.chars().all(|c| c == '_' || c.is_alphanumeric()) => {
+                rest.push_str(after);
+            }
+            _ => rest.push_str("${"),
+        }
+    }
+    if rest.matches('"').count().is_multiple_of(2) { rest.replace('"', "") } else { rest }
 }
 
 /// Takes out of a word what the parser would only trip over: it reads subscripts with another
@@ -91,10 +143,11 @@ enum Opening {
 /// Whether the parser can do this. Levels are rather counted too often than not: an opening counts wherever
 /// it stands, a closing word only where a command could begin, and only for the latest opening.
 fn is_easy(tokens: &[Token]) -> bool {
+    let next = |number: usize| tokens.get(number + 1).map_or("", Token::to_str);
     let mut open: Vec<Open> = Vec::new();
     let mut as_command = true;
     let (mut visits, mut steps, mut negations) = (1_u64, 0_u64, 0);
-    for token in tokens {
+    for (number, token) in tokens.iter().enumerate() {
         let (text, is_word) = match token {
             Token::Word(word, _) => (word.as_str(), true),
             Token::Operator(operator, _) => (operator.as_str(), false),
@@ -111,7 +164,10 @@ fn is_easy(tokens: &[Token]) -> bool {
         let closed = match (text, is_word) {
             (")", false) => Some(Opening::Parenthesis),
             ("}", true) if as_command => Some(Opening::Brace),
-            ("esac", true) if as_command => Some(Opening::Case),
+            // Before these it may be a pattern.
+            ("esac", true) if as_command && !matches!(next(number), ")" | "|") => {
+                Some(Opening::Case)
+            }
             ("fi", true) if as_command => Some(Opening::If),
             ("done", true) if as_command => Some(Opening::Loop),
             _ => None,
@@ -246,6 +302,29 @@ mod tests {
                 check_time(&(start.repeat(times) + &"echo a b c; ".repeat(20_000)));
             }
         }
+    }
+
+    #[test]
+    fn a_heredoc_without_a_name_is_no_danger() {
+        for text in ["cat <<'' #", "cat <<'' \\", "$(<< <<E \\", "cat <<'' <<E #", "cat <<'' ;"] {
+            check_time(text);
+        }
+    }
+
+    #[test]
+    fn a_heredoc_in_an_expansion_is_no_danger() {
+        for text in ["${; $(a > >( <<\t)) ${; $(a > >( <<\t)) ", "coproc <<${$(() (f () { a <( "] {
+            for times in 1..6 {
+                check_time(&text.repeat(times));
+            }
+        }
+        let commit = "git commit -m \"$(cat <<'EOF'\nit's (done\nEOF\n)\"";
+        assert_eq!(parse(commit), Commands::One);
+        let both = vec![commit.to_owned(), "git push".to_owned()];
+        assert_eq!(parse(&format!("{commit}\ngit push")), Commands::Several(both));
+        let text = "cat <<EOF > \"${dir}/f\"\n$(x)\nEOF";
+        let both = vec![text.to_owned(), "ls".to_owned()];
+        assert_eq!(parse(&format!("{text}\nls")), Commands::Several(both));
     }
 
     #[test]
