@@ -16,7 +16,7 @@ use sandbox::{
     browser::{Browser, CHROMIUM, ShownBy},
     files::Workspace,
     isolation::{Level, Policy},
-    openhands::{self, Access, EditorSettings, Plugins},
+    openhands::{self, Access, EditorSettings, Plugins, WithoutKey},
     shell::{self, SessionId},
 };
 use sha2::{Digest as _, Sha256};
@@ -68,9 +68,15 @@ pub(crate) struct ServeArguments {
     /// Seconds of silence after which a command is no longer waited for.
     #[arg(long, env = "NO_CHANGE_TIMEOUT_SECONDS", default_value_t = 10)]
     no_change_timeout: u64,
-    /// The address to listen on. Any but a loopback address needs SESSION_API_KEY.
+    /// The address to listen on. Any but a loopback address needs SESSION_API_KEY, or --without-key.
     #[arg(long, env = "SANDBOX_HOST", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
+    /// Serve another address than a loopback one without SESSION_API_KEY. Everybody who can reach the port
+    /// can then run commands as the user of the server, and read and write that user's files. It is for
+    /// a container whose port only its owner reaches, and for clients that show no key, such as OpenHands'
+    /// DockerRuntime. Where SESSION_API_KEY is set, it is asked for nevertheless.
+    #[arg(long)]
+    without_key: bool,
     /// Keep file actions, uploads and downloads inside the working directory. Commands are not kept.
     #[arg(long)]
     confine: bool,
@@ -110,9 +116,10 @@ enum Plugin {
 }
 
 pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
-    let access = Access::new(&env::var(KEY_VARIABLE).unwrap_or_default());
+    let without_key = if arguments.without_key { WithoutKey::Everybody } else { WithoutKey::Local };
+    let access = Access::new(&env::var(KEY_VARIABLE).unwrap_or_default(), without_key);
     ensure!(
-        arguments.host.is_loopback() || access.has_key(),
+        arguments.host.is_loopback() || access.is_for_others(),
         "{} can be reached by others: set {KEY_VARIABLE} to a secret that clients must show, or listen on \
          127.0.0.1",
         arguments.host
@@ -228,4 +235,19 @@ fn ended() -> anyhow::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_ten_seconds_unless_somebody_says_otherwise() {
+        let command = ServeArguments::augment_args(clap::Command::new("serve"));
+        let argument =
+            command.get_arguments().find(|argument| argument.get_id() == "no_change_timeout");
+        let argument = argument.unwrap();
+        assert_eq!(argument.get_default_values(), ["10"]);
+        assert_eq!(argument.get_env().unwrap(), "NO_CHANGE_TIMEOUT_SECONDS");
+    }
 }

@@ -6,15 +6,17 @@
 
 use std::{path::Path, process::Stdio};
 
-use brush_parser::{ParseError, Parser, ParserOptions, ast::SourceLocation as _};
+use brush_parser::{ParseError, ParserOptions, ast::SourceLocation as _, parse_tokens};
 use tokio::{io::AsyncWriteExt as _, process::Command};
+
+use super::tokens::tokens;
 
 /// What a text is to a shell.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Commands {
     /// Nothing but comments and blanks.
     None,
-    /// One command; also a text that cannot be parsed, since the shell may know better.
+    /// One command; also a text that cannot be parsed, or is too deep for it: the shell may know better.
     One,
     /// Several, each with the comments that follow it.
     Several(Vec<String>),
@@ -24,13 +26,14 @@ pub(super) enum Commands {
 
 pub(super) fn parse(text: &str) -> Commands {
     let text = text.trim();
-    let parsed = Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program();
-    let commands = match parsed {
+    let tokens = match tokens(text) {
+        Some(Ok(tokens)) => tokens,
+        Some(Err(error)) if error.is_incomplete() => return Commands::Unfinished,
+        Some(Err(_)) | None => return Commands::One,
+    };
+    let commands = match parse_tokens(&tokens, &ParserOptions::default()) {
         Ok(program) => program.complete_commands,
         Err(ParseError::ParsingAtEndOfInput) => return Commands::Unfinished,
-        Err(ParseError::Tokenizing { inner, .. }) if inner.is_incomplete() => {
-            return Commands::Unfinished;
-        }
         Err(_) => return Commands::One,
     };
     match commands.len() {
@@ -40,10 +43,11 @@ pub(super) fn parse(text: &str) -> Commands {
     }
     // The first one has the comments before it too.
     let mut starts = vec![Some(0)];
+    // The parser counts characters. Their places are looked up on one way through the text.
+    let mut places = text.char_indices().map(|(place, _)| place).enumerate();
     starts.extend(commands.iter().skip(1).map(|command| {
-        // The parser counts characters.
         let index = command.location()?.start.index;
-        Some(text.char_indices().nth(index)?.0)
+        places.find(|&(number, _)| number >= index).map(|(_, place)| place)
     }));
     let piece = |number: usize| {
         let end = starts.get(number + 1).copied().unwrap_or(Some(text.len()));

@@ -109,7 +109,7 @@ impl Conversation {
             (Commands::None, _) => Ok(self.answer(&ask, self.unchanged(None), Told::nothing())),
             (Commands::Unfinished, _) => {
                 self.unfinished = Some(text.to_owned());
-                Ok(self.answer(&ask, Outcome::Quiet(patience.quiet), Told::nothing()))
+                Ok(self.answer(&ask, ask.unfinished(), Told::nothing()))
             }
             (_, None) => self.start(text, &ask).await,
             (_, Some('c')) => self.interrupt(&ask).await,
@@ -127,12 +127,12 @@ impl Conversation {
         ask: &Ask<'_>,
     ) -> Result<RunObservation, ActionError> {
         let outcome = match ask.key {
-            _ if ask.text.is_empty() => Outcome::Quiet(ask.patience.quiet),
+            _ if ask.text.is_empty() => ask.unfinished(),
             _ if !ask.run.input => Outcome::Busy,
             Some('c') => return self.interrupt(ask).await,
             // The end of input ends the command as it is, which bash may complain about.
             Some('d') => return self.start(&beginning, ask).await,
-            Some(_) => Outcome::Quiet(ask.patience.quiet),
+            Some(_) => ask.unfinished(),
             None => {
                 let text = format!("{beginning}\n{}", ask.run.command.trim_end_matches('\n'));
                 match commands::parse_with(&self.bash, &text).await {
@@ -140,7 +140,7 @@ impl Conversation {
                     _ => return self.start(&text, ask).await,
                 }
                 let told = Told { continued: true, ..Told::nothing() };
-                return Ok(self.answer(ask, Outcome::Quiet(ask.patience.quiet), told));
+                return Ok(self.answer(ask, ask.unfinished(), told));
             }
         };
         self.unfinished = Some(beginning);
@@ -283,6 +283,12 @@ struct Ask<'a> {
     key: Option<char>,
     patience: Patience,
     watch: Watch<'a>,
+}
+
+impl Ask<'_> {
+    fn unfinished(&self) -> Outcome {
+        Outcome::Unfinished((!self.run.blocking).then_some(self.patience.quiet))
+    }
 }
 
 /// Whether more output can follow.

@@ -44,6 +44,9 @@ pub enum ActionError {
     /// Something about a file.
     #[error(transparent)]
     File(#[from] files::Error),
+    /// The same, while it was to be written.
+    #[error(transparent)]
+    Unwritten(files::Error),
     /// Our fault, or the operating system's.
     #[error("{0}")]
     Internal(String),
@@ -87,7 +90,7 @@ impl ActionError {
             | Self::Argument { .. }
             | Self::NotUtf8(_)
             | Self::SeveralCommands(_) => ErrorKind::Invalid,
-            Self::File(error) => match error {
+            Self::File(error) | Self::Unwritten(error) => match error {
                 files::Error::Escapes { .. } => ErrorKind::OutsideWorkspace,
                 files::Error::NotFound { .. } => ErrorKind::NotFound,
                 files::Error::Denied { .. } => ErrorKind::Permission,

@@ -3,11 +3,14 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
-use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
+use tokio::{
+    sync::{Mutex, mpsc::UnboundedReceiver},
+    task::JoinError,
+};
 
 use super::{
     ActionError, CellObservation, CellOutcome, OutputPiece, OutputSink, Watch, harmless::Harmless,
@@ -33,13 +36,13 @@ pub struct KernelSettings {
     pub editor: Option<PathBuf>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Ipython {
     settings: Option<KernelSettings>,
     /// Cells wait here for one another, in their order.
-    kernel: Mutex<Slot>,
+    kernel: Arc<Mutex<Slot>>,
     /// The same kernel, for those who want to end it without waiting for a cell.
-    started: std::sync::Mutex<Option<Kernel>>,
+    started: Arc<std::sync::Mutex<Option<Kernel>>>,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +57,7 @@ pub(super) type Exports = Vec<(OsString, OsString)>;
 
 impl Ipython {
     pub(super) fn new(settings: Option<KernelSettings>) -> Self {
-        Self { settings, kernel: Mutex::default(), started: std::sync::Mutex::default() }
+        Self { settings, kernel: Arc::default(), started: Arc::default() }
     }
 
     /// Starts the kernel before anybody needs it.
@@ -64,7 +67,8 @@ impl Ipython {
         let _ = self.ready(&mut slot, cwd).await;
     }
 
-    /// The first cell of a kernel that finds the shell at its prompt brings what was exported there.
+    /// The first cell of a kernel that finds the shell at its prompt brings what was exported there. If the
+    /// future is dropped, a cell that runs goes on, and the next one waits for it.
     pub(super) async fn run(
         &self,
         code: String,
@@ -73,49 +77,54 @@ impl Ipython {
         timeout: Option<Duration>,
         watch: Watch<'_>,
     ) -> Result<CellObservation, ActionError> {
-        let begin = async {
-            let mut slot = self.kernel.lock().await;
-            let kernel = self.ready(&mut slot, &cwd).await?;
+        let limit = timeout.unwrap_or(USUAL_LIMIT);
+        let began = Instant::now();
+        let (this, directory) = (self.clone(), cwd.clone());
+        // In a task of its own, so that a kernel that is on its way arrives, whoever still waits for it.
+        let begin = tokio::spawn(async move {
+            let mut slot = Arc::clone(&this.kernel).lock_owned().await;
+            let kernel = this.ready(&mut slot, &directory).await?;
             Ok::<_, ActionError>((slot, kernel))
-        };
+        });
         let (mut slot, kernel) = tokio::select! {
-            begun = begin => begun?,
+            begun = begin => begun.map_err(unexpected)??,
+            () = tokio::time::sleep(limit) => return Err(ActionError::TimedOut(limit)),
             () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
         };
-        let limit = timeout.unwrap_or(USUAL_LIMIT);
         let exports = if slot.has_exports { None } else { exports.await };
         slot.has_exports |= exports.is_some();
         let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
         let options = ExecuteOptions {
             cwd: Some(cwd.clone()),
             environment: exports.unwrap_or_default(),
-            timeout: Some(limit),
+            timeout: Some(limit.saturating_sub(began.elapsed())),
             subscriber: watch.output.is_some().then_some(subscriber),
         };
+        let running = tokio::spawn({
+            let kernel = kernel.clone();
+            async move {
+                let result = kernel.execute(code, options).await;
+                match &result {
+                    Ok(result) => slot.has_exports &= result.ended != CellEnd::KernelDied,
+                    Err(Error::Ended { .. }) => *slot = Slot::default(),
+                    Err(_) => {}
+                }
+                result
+            }
+        });
         let running = async {
             let pass_on = pass_on(outputs, watch.output);
-            tokio::join!(kernel.execute(code, options), pass_on).0
+            tokio::join!(running, pass_on).0
         };
         tokio::pin!(running);
         let result = tokio::select! {
-            result = &mut running => result,
+            result = &mut running => result.map_err(unexpected)??,
             () = watch.call_off.called_off() => {
                 kernel.interrupt().await?;
-                // So that the next cell finds the kernel free.
                 let _ = tokio::time::timeout(HEED, running).await;
                 return Err(ActionError::Cancelled);
             }
         };
-        let result = match result {
-            Ok(result) => result,
-            Err(error) => {
-                if let Error::Ended { .. } = error {
-                    *slot = Slot::default();
-                }
-                return Err(error.into());
-            }
-        };
-        slot.has_exports &= result.ended != CellEnd::KernelDied;
         let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
@@ -165,6 +174,10 @@ impl Ipython {
         *self.started() = Some(kernel.clone());
         Ok(slot.kernel.insert(kernel).clone())
     }
+}
+
+fn unexpected(error: JoinError) -> ActionError {
+    ActionError::Internal(format!("the cell was lost: {error}"))
 }
 
 async fn pass_on(mut outputs: UnboundedReceiver<CellOutput>, sink: Option<&OutputSink>) {

@@ -23,6 +23,7 @@ mod observation;
 mod request;
 mod screen;
 mod text_files;
+mod tokens;
 
 pub use call_off::CallOff;
 pub use error::{ActionError, ErrorKind};

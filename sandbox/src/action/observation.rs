@@ -83,6 +83,9 @@ pub enum Outcome {
     Quiet(Duration),
     /// It goes on, and the time is over.
     TimedOut(Duration),
+    /// It is not whole, so it has not begun, and its rest is expected as input. Whoever would have been told
+    /// of silence after this long, because he does not block, can be told so at once.
+    Unfinished(Option<Duration>),
     /// The new command was not run, because the former one still runs.
     Busy,
     /// There is no command to wait for or to type into.

@@ -156,4 +156,11 @@ pub enum EditCommand {
     },
     /// Take the last change back.
     Undo,
+    /// None that can be carried out. An agent is told what is wrong with the path first.
+    Wrong {
+        /// Whether it would have made a file.
+        creates: bool,
+        /// What is wrong with it.
+        reason: String,
+    },
 }

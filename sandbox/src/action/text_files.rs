@@ -1,6 +1,6 @@
 //! Reading, writing and editing files for an agent. All of it blocks on the disk.
 
-use std::path::Path;
+use std::{ffi::OsStr, path::Path};
 
 use super::{
     ActionError, Edit, EditCommand, EditObservation, Edition, Observation, Read, ReadAs,
@@ -9,13 +9,15 @@ use super::{
 use crate::files::{
     self, Depth, EDIT_BYTES, Editor, Encoding, Existing, Kind, LineRange, Links, ListOptions,
     Listed, Parents, Undo, WorkspacePath, WriteOptions, line_count, list, media_type_by_name,
-    read_bytes, read_text, select_lines, stat,
+    open_file, read_bytes, read_text, select_lines, stat,
 };
 
 /// Larger files are not read in one go.
 const READ_BYTES: u64 = 64 << 20;
 /// Extensions of what is handed over as data.
 const MEDIA: [&str; 9] = ["png", "jpg", "jpeg", "bmp", "gif", "pdf", "mp4", "webm", "ogg"];
+/// Extensions of documents, which no editor of text shall touch.
+const DOCUMENTS: [&str; 8] = ["docx", "xlsx", "pptx", "pdf", "mp3", "wav", "m4a", "flac"];
 /// The mode of new files: agent and user are often of one group.
 const NEW_FILE_MODE: u32 = 0o664;
 /// Lines that are shown before and after a change.
@@ -40,14 +42,16 @@ pub(crate) fn read(place: &WorkspacePath, read: &Read) -> Result<Observation, Ac
 pub(super) fn write(path: &WorkspacePath, write: &Write) -> Result<(), ActionError> {
     let mut new = write.content.clone() + "\n";
     let options = WriteOptions::default();
-    let bytes = match utf8(path) {
-        Err(ActionError::File(files::Error::NotFound { .. })) => {
+    let bytes = match read_bytes(path, READ_BYTES) {
+        Err(files::Error::NotFound { .. }) => {
             files::write(path, new.as_bytes(), options)?;
             files::set_mode(path, NEW_FILE_MODE)?;
             return Ok(());
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
+        // Whatever is UTF-8 has lines, be it for people or not.
         Ok(old) => {
+            let old = String::from_utf8(old).map_err(|_| ActionError::NotUtf8(path.absolute()))?;
             let lines = old.split_inclusive('\n').collect::<Vec<_>>();
             let place = |line: i64| usize::try_from(line).unwrap_or(0).min(lines.len());
             let kept = if write.end == -1 { &[] } else { &lines[place(write.end)..] };
@@ -64,8 +68,9 @@ pub(crate) fn edit(
     editor: &Editor,
     edit: &Edit,
 ) -> Result<Observation, ActionError> {
-    let found = stat(path, Links::Follow);
+    check_path(path, edit)?;
     let edition = match &edit.command {
+        EditCommand::Wrong { reason, .. } => return Err(ActionError::Invalid(reason.clone())),
         EditCommand::Create { text } => {
             // Taking this back shall not remove the file, but only what came later.
             let options = WriteOptions {
@@ -73,18 +78,11 @@ pub(crate) fn edit(
                 parents: Parents::MustExist,
                 ..WriteOptions::default()
             };
-            files::write(path, text.as_bytes(), options)?;
+            files::write(path, text.as_bytes(), options).map_err(ActionError::Unwritten)?;
             editor.remember(path)?;
             Edition::Created { text: text.clone() }
         }
         EditCommand::View => Edition::Viewed(view(path, None)?),
-        _ if found?.kind == Kind::Directory => {
-            return Err(ActionError::Argument {
-                name: "path",
-                value: path.absolute().display().to_string(),
-                hint: "It is a directory, which can be viewed only.".into(),
-            });
-        }
         EditCommand::Replace { old, new } => {
             let edited = match editor.replace_once(path, old, new) {
                 Err(files::Error::NoMatch { .. }) if !old.trim().is_empty() => {
@@ -99,7 +97,7 @@ pub(crate) fn edit(
                     };
                     return Err(error.into());
                 }
-                edited => edited?,
+                edited => edited.map_err(|error| file_error(path, error))?,
             };
             let (before, after) = texts(edited.before, edited.after);
             let first = edited.line.saturating_sub(SNIPPET_CONTEXT) + 1;
@@ -115,7 +113,7 @@ pub(crate) fn edit(
                     return Err(no_such_place(*line, lines));
                 }
                 None => return Err(no_such_place(*line, view_lines(path)?)),
-                Some(edited) => edited?,
+                Some(edited) => edited.map_err(|error| file_error(path, error))?,
             };
             let (before, after) = texts(edited.before, edited.after);
             let at = edited.line - 1;
@@ -125,12 +123,53 @@ pub(crate) fn edit(
             Edition::Inserted { before, after, snippet, first }
         }
         EditCommand::Undo => {
-            let edited = editor.undo(path, Undo::Anyway)?;
+            let edited =
+                editor.undo(path, Undo::Anyway).map_err(|error| file_error(path, error))?;
             let (before, after) = texts(edited.before, edited.after);
             Edition::Undone { before, after }
         }
     };
     Ok(Observation::Edited(EditObservation { path: edit.path.clone(), edition }))
+}
+
+/// What has to be right before the parameters of an edit count.
+fn check_path(path: &WorkspacePath, edit: &Edit) -> Result<(), ActionError> {
+    let found = stat(path, Links::Follow);
+    let creates = matches!(
+        edit.command,
+        EditCommand::Create { .. } | EditCommand::Wrong { creates: true, .. }
+    );
+    let wrong = |hint: &str| ActionError::Argument {
+        name: "path",
+        value: edit.path.display().to_string(),
+        hint: hint.into(),
+    };
+    match found {
+        Ok(_) if creates => return Err(files::Error::Exists { path: edit.path.clone() }.into()),
+        Err(error) if !creates => return Err(error.into()),
+        _ if edit.command == EditCommand::View => return Ok(()),
+        Ok(found) if found.kind == Kind::Directory => {
+            return Err(wrong("It is a directory, which can be viewed only."));
+        }
+        _ => {}
+    }
+    let extension = edit.path.extension().map(OsStr::to_ascii_lowercase);
+    match extension.as_ref().and_then(|extension| extension.to_str()) {
+        Some(extension) if DOCUMENTS.contains(&extension) => {
+            Err(wrong("It is a document, which cannot be edited as text."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells whether an edit failed at the reading or at the writing.
+fn file_error(path: &WorkspacePath, error: files::Error) -> ActionError {
+    match error {
+        files::Error::Denied { .. } | files::Error::Io { .. } if open_file(path).is_ok() => {
+            ActionError::Unwritten(error)
+        }
+        error => error.into(),
+    }
 }
 
 fn view(path: &WorkspacePath, range: Option<[i64; 2]>) -> Result<ReadContent, ActionError> {

@@ -1,6 +1,11 @@
 //! Shows a page: by a Chromium, or as it is.
 
-use std::{fs, io, path::Path, process::Stdio, time::Duration};
+use std::{
+    fs, io,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use tokio::process::Command;
 
@@ -16,6 +21,7 @@ pub(super) async fn show(chromium: &Path, source: Source, limit: Duration) -> Sh
         Source::Html(html) => return Shown { text: readable(&html), ..Shown::default() },
         Source::Web(url) => url,
     };
+    let began = Instant::now();
     if chromium.exists() {
         match tokio::time::timeout(limit, by_chromium(chromium, &url, limit)).await {
             Ok(Ok(shown)) => return shown,
@@ -24,7 +30,8 @@ pub(super) async fn show(chromium: &Path, source: Source, limit: Duration) -> Sh
             Err(_) => return Shown::failed(format!("it took longer than {limit:?}")),
         }
     }
-    let fetched = tokio::task::spawn_blocking(move || fetch(&url, limit)).await;
+    let left = limit.saturating_sub(began.elapsed());
+    let fetched = tokio::task::spawn_blocking(move || fetch(&url, left)).await;
     match fetched {
         Ok(Ok(text)) => Shown { text, ..Shown::default() },
         Ok(Err(reason)) => Shown::failed(reason),

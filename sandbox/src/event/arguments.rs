@@ -133,11 +133,7 @@ impl EditArguments {
         let Self { path, command, file_text, old_str, new_str, insert_line, .. } = self;
         let asked = Asked::Edit { path: path.clone(), old: old_str.clone(), new: new_str.clone() };
         let needed = |name: &str, value: Option<String>| {
-            value.ok_or_else(|| {
-                ActionError::Invalid(format!(
-                    "Parameter `{name}` is required for command: {command}."
-                ))
-            })
+            value.ok_or_else(|| format!("Parameter `{name}` is required for command: {command}."))
         };
         let edit = match command.as_str() {
             "view" => Ok(EditCommand::View),
@@ -151,27 +147,24 @@ impl EditArguments {
                 }),
             },
             "undo_edit" => Ok(EditCommand::Undo),
-            _ => Err(ActionError::Invalid(format!(
+            _ => Err(format!(
                 "Unrecognized command {command}: use view, create, str_replace, insert or undo_edit."
-            ))),
+            )),
         };
-        let action = edit.map(|command| Action::Edit(Edit { path: path.into(), command }));
-        Ok((action, asked))
+        let creates = command == "create";
+        let command = edit.unwrap_or_else(|reason| EditCommand::Wrong { creates, reason });
+        Ok((Ok(Action::Edit(Edit { path: path.into(), command })), asked))
     }
 }
 
 /// A number, or a string that is one.
-fn line_number(line: &Value) -> Result<i64, ActionError> {
+fn line_number(line: &Value) -> Result<i64, String> {
     let number = match line {
         Value::Number(number) => number.as_i64(),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     };
-    number.ok_or_else(|| {
-        ActionError::Invalid(format!(
-            "Invalid insert_line value: {line}; it must be a whole number."
-        ))
-    })
+    number.ok_or_else(|| format!("Invalid insert_line value: {line}; it must be a whole number."))
 }
 
 #[derive(Deserialize)]

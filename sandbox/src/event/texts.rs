@@ -25,11 +25,17 @@ pub(super) const NO_BROWSER: &str = "Browser functionality is not supported or d
 const CHOICES: &str = "To go on waiting, send an empty command ''; to answer it, send text as input; to \
     interrupt or end it, send C-c, C-z or C-d; next time, give a longer timeout.";
 
+/// What to do about a command that is not whole.
+const UNFINISHED: &str = "It is not whole: a quote, a heredoc or a compound command is open. Nothing was waited \
+    for; send the rest as input, or C-c to drop it.";
+
 /// What stands before the output.
 pub(super) fn prefix(observation: &RunObservation) -> String {
     match observation.outcome {
         Outcome::Completed { .. } if !observation.continued => beginning_lost(observation),
-        Outcome::Quiet(_) | Outcome::TimedOut(_) | Outcome::Busy if observation.continued => {
+        Outcome::Quiet(_) | Outcome::TimedOut(_) | Outcome::Unfinished(_) | Outcome::Busy
+            if observation.continued =>
+        {
             "[Below is the output of the previous command.]\n".into()
         }
         _ => String::new(),
@@ -65,6 +71,12 @@ pub(super) fn suffix(observation: &RunObservation) -> String {
             "\n[The command has no new output after {} seconds. {CHOICES}]",
             limit.as_secs()
         ),
+        // Clients look for the words of silence, which there would be.
+        Outcome::Unfinished(Some(limit)) => format!(
+            "\n[The command has no new output after {} seconds. {UNFINISHED} {CHOICES}]",
+            limit.as_secs()
+        ),
+        Outcome::Unfinished(None) => format!("\n[The command has not begun. {UNFINISHED}]"),
         Outcome::TimedOut(limit) => {
             format!("\n[The command timed out after {} seconds. {CHOICES}]", float(*limit))
         }
@@ -172,10 +184,16 @@ pub(super) fn file_error(error: &ActionError, path: &str, cwd: &Path) -> String 
 }
 
 /// Why the editor did nothing.
-pub(super) fn editor_error(error: &ActionError, path: &str, old: &str) -> String {
+pub(super) fn editor_error(what: &ActionError, path: &str, old: &str) -> String {
     use files::Error;
-    let ActionError::File(error) = error else { return error.to_string() };
+    let (ActionError::File(error) | ActionError::Unwritten(error)) = what else {
+        return what.to_string();
+    };
     match error {
+        Error::NotFound { .. } if matches!(what, ActionError::Unwritten(_)) => {
+            let directory = Path::new(path).parent().unwrap_or(Path::new("/")).display();
+            format!("Ran into a missing directory, {directory}, while trying to write to {path}")
+        }
         Error::NotFound { .. } => {
             format!("Invalid `path` parameter: {path}. It does not exist; check the name.")
         }
@@ -202,7 +220,10 @@ pub(super) fn editor_error(error: &ActionError, path: &str, old: &str) -> String
              Add lines around it until it is unique."
         ),
         Error::NoHistory { .. } => format!("No edit history found for {path}."),
-        error => format!("Ran into {error} while trying to read or write to {path}"),
+        error => {
+            let doing = if matches!(what, ActionError::File(_)) { "read" } else { "write to" };
+            format!("Ran into an error ({error}) while trying to {doing} {path}")
+        }
     }
 }
 

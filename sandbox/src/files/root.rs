@@ -129,6 +129,12 @@ impl WorkspacePath {
         }
     }
 
+    /// The directory at this place as a workspace of its own, which nothing leads out of.
+    pub fn confined(&self) -> Result<Workspace, Error> {
+        let root = Root::Beneath { dir: self.open_directory()?, at: self.absolute() };
+        Ok(Workspace { root: Arc::new(root) })
+    }
+
     /// A place further down. The name is taken as it is: it comes from a directory that was read
     /// or from a pattern, and what it leads to is still resolved under confinement.
     pub(super) fn join(&self, below: impl AsRef<Path>) -> Self {

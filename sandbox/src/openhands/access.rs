@@ -24,23 +24,36 @@ const OPEN: [&str; 2] = ["/alive", "/server_info"];
 pub struct Access {
     /// A digest, so that the comparison takes equally long for keys of any length.
     key: Option<[u8; 32]>,
+    /// Who may come without a key.
+    without_key: WithoutKey,
+}
+
+/// Who may speak to a server that has no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithoutKey {
+    /// Programs on this machine.
+    Local,
+    /// Everybody who reaches the port.
+    Everybody,
 }
 
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access").field("has_key", &self.key.is_some()).finish()
+        let mut shown = f.debug_struct("Access");
+        shown.field("has_key", &self.key.is_some()).field("without_key", &self.without_key);
+        shown.finish()
     }
 }
 
 impl Access {
     /// An empty key is none.
-    pub fn new(key: &str) -> Self {
-        Self { key: (!key.is_empty()).then(|| Sha256::digest(key).into()) }
+    pub fn new(key: &str, without_key: WithoutKey) -> Self {
+        Self { key: (!key.is_empty()).then(|| Sha256::digest(key).into()), without_key }
     }
 
-    /// Whether there is a key.
-    pub fn has_key(&self) -> bool {
-        self.key.is_some()
+    /// Whether a port that others can reach may have these rules: there is a key, or it was waived.
+    pub fn is_for_others(&self) -> bool {
+        self.key.is_some() || self.without_key == WithoutKey::Everybody
     }
 
     pub(super) fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), Failure> {
@@ -52,7 +65,7 @@ impl Access {
         }
         let Some(key) = &self.key else {
             return match headers.get(header::HOST) {
-                Some(host) if !is_local(host.as_bytes()) => Err(forbidden(
+                Some(host) if !self.is_called(host.as_bytes()) => Err(forbidden(
                     "without SESSION_API_KEY this server answers to the names of this machine only",
                 )),
                 _ => Ok(()),
@@ -65,12 +78,21 @@ impl Access {
     }
 }
 
-/// Whether the name in `Host` can only mean this machine.
-fn is_local(host: &[u8]) -> bool {
-    let Ok(authority) = Authority::try_from(host) else { return false };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+impl Access {
+    /// Whether the name in `Host` is none that a web page could have let point to us: it can only mean this machine,
+    /// or, where everybody may come, it is an address, or a name that nobody can own (`host.docker.internal`).
+    fn is_called(&self, host: &[u8]) -> bool {
+        let Ok(authority) = Authority::try_from(host) else { return false };
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let everybody = self.without_key == WithoutKey::Everybody;
+        match name.parse::<IpAddr>() {
+            Ok(address) => everybody || address.is_loopback(),
+            Err(_) => {
+                let name = name.to_ascii_lowercase();
+                name == "localhost" || everybody && name.ends_with(".internal")
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -85,7 +107,7 @@ mod tests {
     }
 
     fn check(key: &str, path: &str, pairs: &[(&'static str, &str)], allowed: bool) {
-        let result = Access::new(key).check(path, &headers(pairs));
+        let result = Access::new(key, WithoutKey::Local).check(path, &headers(pairs));
         assert_eq!(result.is_ok(), allowed, "{key:?} {path} {pairs:?}: {result:?}");
     }
 
@@ -122,5 +144,21 @@ mod tests {
         }
         let key = ("x-session-api-key", "secret");
         check("secret", "/execute_action", &[("host", "box.example.org"), key], true);
+    }
+
+    #[test]
+    fn a_waived_key_opens_to_everybody_but_web_pages() {
+        let check = |key: &str, pairs: &[(&'static str, &str)], allowed: bool| {
+            let access = Access::new(key, WithoutKey::Everybody);
+            let result = access.check("/execute_action", &headers(pairs));
+            assert_eq!(result.is_ok(), allowed, "{key:?} {pairs:?}: {result:?}");
+        };
+        for host in ["localhost:3000", "172.17.0.2:3000", "[fd00::1]:1", "host.docker.internal:1"] {
+            check("", &[("host", host)], true);
+            check("", &[("host", host), ("origin", "http://localhost")], false);
+            check("secret", &[("host", host)], false);
+        }
+        check("", &[("host", "rebound.example.org")], false);
+        check("", &[("host", "internal.example.org")], false);
     }
 }

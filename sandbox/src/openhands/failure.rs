@@ -4,8 +4,8 @@
 //! honest one.
 
 use axum::{
-    Json,
-    http::StatusCode,
+    Json, body,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -14,6 +14,9 @@ use crate::{
     action::{ActionError, ErrorKind},
     files,
 };
+
+/// The longest text of an answer that is not ours.
+const SAID_BYTES: usize = 64 << 10;
 
 /// What is answered instead of a result.
 #[derive(Debug)]
@@ -81,6 +84,17 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         (self.status, Json(self.body)).into_response()
     }
+}
+
+/// Puts into our form what the framework answers by itself, to a body that is too large, say.
+pub(super) async fn as_object(response: Response) -> Response {
+    let (status, json) = (response.status(), HeaderValue::from_static("application/json"));
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || response.headers().get(header::CONTENT_TYPE) == Some(&json) {
+        return response;
+    }
+    let said = body::to_bytes(response.into_body(), SAID_BYTES).await.unwrap_or_default();
+    Failure::new(status, String::from_utf8_lossy(&said)).into_response()
 }
 
 fn status(kind: ErrorKind) -> StatusCode {

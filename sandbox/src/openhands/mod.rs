@@ -22,7 +22,7 @@ mod skills;
 mod transfer;
 mod vscode;
 
-pub use access::Access;
+pub use access::{Access, WithoutKey};
 pub use server::{Config, Plugins, serve};
 pub use skills::edit_lines;
 pub use vscode::EditorSettings;

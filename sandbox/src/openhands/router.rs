@@ -12,7 +12,14 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::{execute, failure::Failure, info::ServerInfo, mcp, server::Server, transfer, vscode};
+use super::{
+    execute,
+    failure::{self, Failure},
+    info::ServerInfo,
+    mcp,
+    server::Server,
+    transfer, vscode,
+};
 
 /// Bytes of an action. A larger file comes by upload.
 const ACTION_BYTES: usize = 64 << 20;
@@ -48,6 +55,7 @@ pub(super) fn router(server: Arc<Server>) -> Router {
             Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
         })
         .layer(DefaultBodyLimit::max(ACTION_BYTES))
+        .layer(middleware::map_response(failure::as_object))
         // Outermost, so that it comes before everything, also before the question whether there is
         // such a path.
         .layer(middleware::from_fn_with_state(Arc::clone(&server), check_access))

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    fmt::Display,
     fs::File,
     io::{self, Read, Seek as _, Write as _},
     path::{Path, PathBuf},
@@ -11,7 +12,11 @@ use std::{
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::{Multipart, Query, State, multipart::Field, rejection::QueryRejection},
+    extract::{
+        Multipart, Query, State,
+        multipart::{Field, MultipartError, MultipartRejection},
+        rejection::QueryRejection,
+    },
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -67,9 +72,10 @@ struct List {
 pub(super) async fn upload_file(
     State(server): State<Arc<Server>>,
     query: Result<Query<Upload>, QueryRejection>,
-    form: Multipart,
+    form: Result<Multipart, MultipartRejection>,
 ) -> Result<Json<Uploaded>, Failure> {
     let Query(Upload { destination, recursive }) = query.map_err(query_failure)?;
+    let form = form.map_err(|rejection| wrong_file(&rejection.body_text()))?;
     let directory = absolute(&server, &destination).await?;
     let (name, content) = spool_file(form).await?;
     let is_archive = name.ends_with(".zip");
@@ -79,7 +85,7 @@ pub(super) async fn upload_file(
     let place = directory.absolute().join(&name);
     let workspace = server.executor().await.workspace().clone();
     blocking(move || match is_archive {
-        true => unpack(content, &directory, &workspace),
+        true => unpack(content, &directory),
         false => {
             let mut content = content;
             write_from(&workspace.path(place)?, &mut content, WriteOptions::default())?;
@@ -160,18 +166,17 @@ fn names(workspace: &Workspace, directory: &Path) -> Result<Vec<String>, files::
 
 /// Receives the part `file` into a file without a name, which vanishes by itself.
 async fn spool_file(mut form: Multipart) -> Result<(String, File), Failure> {
-    let wrong = |problem: &str| Failure::unprocessable("body.file", problem);
-    while let Some(field) = form.next_field().await.map_err(|error| wrong(&error.body_text()))? {
+    while let Some(field) = form.next_field().await.map_err(form_failure)? {
         if field.name() != Some("file") {
             continue;
         }
         // A name, not a way: what comes before a slash does not count.
         let name = field.file_name().and_then(|name| name.rsplit(['/', '\\']).next());
         let name = name.filter(|name| !matches!(*name, "" | "." | "..")).map(str::to_owned);
-        let name = name.ok_or_else(|| wrong("it needs a file name"))?;
+        let name = name.ok_or_else(|| wrong_file("it needs a file name"))?;
         return Ok((name, spool(field).await?));
     }
-    Err(wrong("it is missing"))
+    Err(wrong_file("it is missing"))
 }
 
 async fn spool(mut field: Field<'_>) -> Result<File, Failure> {
@@ -188,23 +193,25 @@ async fn spool(mut field: Field<'_>) -> Result<File, Failure> {
                     .map_err(full)?;
             }
             Ok(None) => break,
-            Err(error) => return Err(Failure::new(error.status(), error.body_text())),
+            Err(error) => return Err(form_failure(error)),
         }
     }
     file.rewind().map_err(full)?;
     Ok(file)
 }
 
-/// Unpacks below a directory and nowhere else: names that lead out are refused before anything is
-/// written, and links are written as files.
-fn unpack(archive: File, directory: &WorkspacePath, workspace: &Workspace) -> Result<(), Failure> {
-    let broken = |error: zip::result::ZipError| {
-        Failure::invalid(&format!("the zip file cannot be unpacked: {error}"))
+/// Unpacks below a directory and nowhere else: names that lead out, and entries that cannot be read, are
+/// refused before anything is written, links are written as files, and none that is there is followed
+/// out of the directory.
+fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
+    let cannot = |reason: &dyn Display| {
+        Failure::invalid(&format!("the zip file cannot be unpacked: {reason}"))
     };
+    let broken = |error: zip::result::ZipError| cannot(&error);
     let mut archive = ZipArchive::new(archive).map_err(broken)?;
     let mut total = 0_u64;
     for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(broken)?;
+        let mut entry = archive.by_index(index).map_err(broken)?;
         if entry.enclosed_name().is_none() {
             let name = entry.name().map(Cow::into_owned).unwrap_or_default();
             return Err(Failure::of(
@@ -212,27 +219,29 @@ fn unpack(archive: File, directory: &WorkspacePath, workspace: &Workspace) -> Re
                 format!("the zip file has an entry that leads out of its directory: {name}"),
             ));
         }
-        total = total.saturating_add(entry.size());
-    }
-    if total > UNPACKED_BYTES {
-        return Err(Failure::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the zip file unpacks to {total} bytes, the limit is {UNPACKED_BYTES}"),
-        ));
+        // What an entry says of its size is not to be relied upon.
+        let mut content = (&mut entry).take(UNPACKED_BYTES + 1 - total);
+        total += io::copy(&mut content, &mut io::sink()).map_err(|error| cannot(&error))?;
+        if total > UNPACKED_BYTES {
+            return Err(Failure::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the zip file unpacks to more than {UNPACKED_BYTES} bytes"),
+            ));
+        }
     }
     create_directory(directory, Parents::Create)?;
+    let inside = directory.confined()?;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(broken)?;
         let Some(name) = entry.enclosed_name() else { continue };
-        let place = workspace.path(directory.absolute().join(name))?;
+        let place =
+            inside.path(if name.as_os_str().is_empty() { Path::new(".") } else { &name })?;
         if entry.is_dir() {
             create_directory(&place, Parents::Create)?;
             continue;
         }
         let mode = entry.unix_mode().filter(|_| !entry.is_symlink());
-        // What an entry says of its size is not to be relied upon.
-        let mut content = (&mut entry).take(UNPACKED_BYTES);
-        write_from(&place, &mut content, WriteOptions::default())?;
+        write_from(&place, &mut entry, WriteOptions::default())?;
         if let Some(mode) = mode.filter(|mode| mode & 0o100 != 0) {
             set_mode(&place, mode & 0o777)?;
         }
@@ -252,7 +261,16 @@ fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Fail
             let mut waiting = vec![top.clone()];
             while let Some(directory) = waiting.pop() {
                 let options = ListOptions { depth: Depth::One, hidden: true, limit: usize::MAX };
-                for entry in list(&workspace.path(&directory)?, options)?.entries {
+                let listing = match list(&workspace.path(&directory)?, options) {
+                    // As for a file below.
+                    Err(files::Error::Denied { .. } | files::Error::NotFound { .. })
+                        if directory != top =>
+                    {
+                        continue;
+                    }
+                    listing => listing?,
+                };
+                for entry in listing.entries {
                     let place = directory.join(&entry.path);
                     let depth = place.components().count() - top.components().count();
                     match entry.target.unwrap_or(entry.kind) {
@@ -314,6 +332,18 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(Failure::of(ErrorKind::Internal, error.to_string())))
+}
+
+fn wrong_file(problem: &str) -> Failure {
+    Failure::unprocessable("body.file", problem)
+}
+
+/// A form that breaks off, has another shape, or is too large.
+fn form_failure(error: MultipartError) -> Failure {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Failure::new(error.status(), error.body_text()),
+        _ => wrong_file(&error.body_text()),
+    }
 }
 
 fn query_failure(rejection: QueryRejection) -> Failure {

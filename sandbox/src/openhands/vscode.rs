@@ -30,7 +30,11 @@ pub struct EditorSettings {
     pub state: PathBuf,
 }
 
-/// A running editor. It ends with the server.
+/// Runs a program until its standard input ends, then ends the whole process group. The program is often a
+/// script that starts another one, which would go on with the port and the token.
+const KEEPER: &str = r#""$@" </dev/null & read -r _; kill -KILL 0"#;
+
+/// A running editor. It ends with the server, even if that is killed: it lives by a pipe.
 #[derive(Debug)]
 pub(super) struct Editor {
     token: String,
@@ -39,11 +43,13 @@ pub(super) struct Editor {
 
 impl Editor {
     pub(super) fn start(settings: &EditorSettings) -> io::Result<Self> {
+        rustix::fs::access(&settings.program, rustix::fs::Access::EXEC_OK)?;
         let token = token();
         DirBuilder::new().recursive(true).mode(0o700).create(&settings.state)?;
         let file = settings.state.join("editor-token");
         write_private(&file, &token)?;
-        let mut command = Command::new(&settings.program);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", KEEPER, "editor"]).arg(&settings.program);
         // Not as an argument, which everybody on the machine can see.
         command.arg("--connection-token-file").arg(&file);
         command.args(["--host", "0.0.0.0", "--port", &settings.port.to_string()]);
@@ -51,8 +57,8 @@ impl Editor {
         if let Some(base) = &settings.base_path {
             command.args(["--server-base-path", base]);
         }
-        command.current_dir(&settings.folder).kill_on_drop(true);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.current_dir(&settings.folder).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Self { token, _process: command.spawn()? })
     }
 }

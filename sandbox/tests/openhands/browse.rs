@@ -4,7 +4,9 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpListener,
+    path::Path,
     process::Command,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -101,16 +103,37 @@ fn a_file_is_a_page_too() {
     assert_eq!(outside["extras"]["error_id"], "outside_workspace", "{outside}");
 }
 
+/// Writes a program.
+fn write_program(program: &Path, script: &str) {
+    // By another process: a file that this one has open cannot be executed.
+    let write = "printf %s \"$1\" >\"$0\" && chmod +x \"$0\"";
+    let written = Command::new("sh").args(["-c", write]).arg(program).arg(script).status();
+    assert!(written.unwrap().success());
+}
+
+#[test]
+fn a_browser_that_fails_late_has_used_its_time() {
+    let home = tempfile::tempdir().unwrap();
+    let program = home.path().join("browser");
+    write_program(&program, "#!/bin/sh\nsleep 2\nexit 1\n");
+    let server = start(&["--browser-program", program.to_str().unwrap()]);
+    server.output("true");
+    // It accepts, and never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let began = Instant::now();
+    let observation = server.action_within("browse", json!({ "url": url }), Some(3.0));
+    assert_eq!(observation["extras"]["error"], true, "{observation}");
+    assert!(began.elapsed() < Duration::from_millis(4500), "{:?}", began.elapsed());
+}
+
 #[test]
 fn a_browser_takes_a_picture() {
     let home = tempfile::tempdir().unwrap();
     let program = home.path().join("browser");
     let script = "#!/bin/sh\nfor word; do case $word in --screenshot=*) printf PNG > \"${word#*=}\";; \
         esac; url=$word; done\necho \"<p>Shown: $url</p>\"\n";
-    // By another process: a file that this one has open cannot be executed.
-    let write = "printf %s \"$1\" >\"$0\" && chmod +x \"$0\"";
-    let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
-    assert!(written.unwrap().success());
+    write_program(&program, script);
     let server = start(&["--browser-program", program.to_str().unwrap()]);
     let observation = browse(&server, "http://example.invalid/x");
     assert!(content(&observation).contains("Shown: http://example.invalid/x"), "{observation}");

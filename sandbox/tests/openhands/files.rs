@@ -294,12 +294,54 @@ fn creating_never_overwrites() {
     let observation = edit(&server, &path, "create", json!({"file_text": "x"}));
     assert!(content(&observation).contains("File already exists"), "{observation}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo");
-    let observation = edit(&server, &server.path("no/dir/f"), "create", json!({"file_text": "x"}));
-    assert!(content(&observation).starts_with("ERROR:\n"), "{observation}");
-    let observation = edit(&server, &path, "create", json!({}));
-    assert!(
-        content(&observation).contains("Parameter `file_text` is required for command: create.")
-    );
+    let path = server.path("no/dir/f");
+    let observation = edit(&server, &path, "create", json!({"file_text": "x"}));
+    let text = content(&observation);
+    assert!(text.starts_with("ERROR:\nRan into "), "{text}");
+    assert!(text.ends_with(&format!("while trying to write to {path}")), "{text}");
+    assert!(!server.work().join("no").exists());
+}
+
+#[test]
+fn the_path_is_judged_before_the_parameters() {
+    let server = Server::start();
+    fs::write(server.path("f"), "x\n").unwrap();
+    fs::write(server.path("f.docx"), "x\n").unwrap();
+    fs::create_dir(server.path("d")).unwrap();
+    let (required, recognized) = ("is required for command: ", "Unrecognized command");
+    for (name, command, words) in [
+        ("f", "create", "File already exists"),
+        ("d", "create", "File already exists"),
+        ("missing", "create", required),
+        ("missing", "str_replace", "does not exist"),
+        ("missing", "insert", "does not exist"),
+        ("missing", "dance", "does not exist"),
+        ("d", "str_replace", "is a directory"),
+        ("d", "dance", "is a directory"),
+        ("f.docx", "str_replace", "is a document"),
+        ("new.PDF", "create", "is a document"),
+        ("f", "str_replace", required),
+        ("f", "insert", required),
+        ("f", "dance", recognized),
+    ] {
+        let observation = edit(&server, &server.path(name), command, json!({}));
+        let text = content(&observation);
+        assert!(text.starts_with("ERROR:\n") && text.contains(words), "{name} {command}: {text}");
+    }
+    for command in ["create", "str_replace", "dance"] {
+        let observation = edit(&server, "f", command, json!({}));
+        assert!(content(&observation).contains("Invalid `path` parameter: f."), "{observation}");
+    }
+}
+
+#[test]
+fn a_text_with_a_zero_can_be_written_over() {
+    let server = Server::start();
+    fs::write(server.path("f"), "a\0\nb\n").unwrap();
+    let observation =
+        server.action("write", json!({"path": "f", "content": "c", "start": 1, "end": 2}));
+    assert_eq!(observation["observation"], "write", "{observation}");
+    assert_eq!(fs::read_to_string(server.path("f")).unwrap(), "a\0\nc\n");
 }
 
 #[test]

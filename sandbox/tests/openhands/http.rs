@@ -102,7 +102,9 @@ fn what_clients_add_to_an_event_is_accepted() {
         "args": {
             "command": "echo x", "is_input": false, "thought": "", "blocking": false,
             "is_static": false, "cwd": null, "hidden": false, "confirmation_state": "confirmed",
-            "security_risk": -1, "keep_prompt": false, "task_completed": null
+            "security_risk": -1, "keep_prompt": false, "task_completed": null,
+            "timestamp": "2025-11-16T01:32:11", "translated_ipython_code": "x",
+            "image_urls": [], "images_urls": ["y"], "is_confirmed": "confirmed"
         }
     }));
     assert_eq!(reply.status, 200, "{reply:?}");

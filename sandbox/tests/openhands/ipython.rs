@@ -1,9 +1,11 @@
 //! Cells, in an environment that `scripts/setup-kernel` makes.
 
+use std::{fs, io::Write as _, net::TcpStream};
+
 use serde_json::{Value, json};
 
 use crate::kernel_python::kernel_python;
-use crate::server::{Options, Server, content};
+use crate::server::{Options, Server, content, until_exists};
 
 fn start() -> Server {
     let arguments = ["--plugins", "jupyter", "agent_skills", "--kernel-python", kernel_python()];
@@ -73,6 +75,49 @@ fn a_cell_that_takes_too_long_is_interrupted() {
     let text = content(&observation);
     assert!(text.ends_with("[Execution timed out (2.0 seconds).]"), "{text}");
     assert_eq!(content(&cell(&server, "'alive'")), "'alive'");
+}
+
+/// Runs until a file is there.
+const WAITING: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nx = 5";
+
+#[test]
+fn a_cell_waits_for_that_of_a_client_who_has_gone() {
+    let server = start();
+    let body = json!({"action": {"action": "run_ipython", "args": {"code": WAITING}}}).to_string();
+    let mut client = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    write!(
+        client,
+        "POST /execute_action HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    until_exists(&server.work().join("begun"));
+    drop(client);
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| cell(&server, "x"));
+        // It is not refused meanwhile.
+        assert_eq!(server.get("/alive").status, 200);
+        assert_eq!(server.output("echo done"), "done");
+        fs::write(server.path("go"), "").unwrap();
+        assert_eq!(content(&next.join().unwrap()), "5");
+    });
+}
+
+#[test]
+fn the_wait_for_other_cells_counts() {
+    let server = start();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| cell(&server, WAITING));
+        until_exists(&server.work().join("begun"));
+        let second = server.action_within("run_ipython", json!({"code": "y = 1"}), Some(0.5));
+        assert_eq!(second["extras"]["error_id"], "timed_out", "{second}");
+        fs::write(server.path("go"), "").unwrap();
+        first.join().unwrap();
+    });
+    assert!(
+        content(&cell(&server, "y")).contains("NameError"),
+        "what was given up is not run later"
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod http;
 mod ipython;
 #[path = "../support/kernel_python.rs"]
 mod kernel_python;
+mod launcher;
 mod run;
 mod server;
 mod survival;

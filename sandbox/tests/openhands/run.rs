@@ -1,8 +1,14 @@
 //! Commands.
 
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
 use serde_json::{Value, json};
 
-use crate::server::{Server, content, exit_code, metadata};
+use crate::server::{Options, Server, content, exit_code, metadata, until_exists};
 
 const NO_METADATA: [&str; 4] = ["username", "hostname", "working_dir", "py_interpreter_path"];
 
@@ -110,6 +116,22 @@ fn several_commands_are_refused() {
 }
 
 #[test]
+fn no_depth_of_nesting_ends_the_server_or_holds_it_up() {
+    let server = Server::start();
+    for text in
+        ["{ ".repeat(20_000), "( ".repeat(60), "$(".repeat(20_000), "case x in a) ".repeat(30)]
+    {
+        let observation = server.action_within("run", json!({ "command": text }), Some(20.0));
+        // Bash is asked; what it makes of that is its own affair.
+        assert_eq!(observation["observation"], "run", "{observation}");
+        assert_ne!(exit_code(&observation), 0);
+        assert_eq!(server.get("/alive").json(), json!({"status": "ok"}));
+        server.action("run", json!({"command": "C-c", "is_input": true}));
+        assert_eq!(server.output("echo hi"), "hi");
+    }
+}
+
+#[test]
 fn text_reaches_bash_byte_for_byte() {
     let server = Server::start();
     server.output("mkdir d && echo x > d/f");
@@ -176,7 +198,7 @@ fn a_hard_limit_leaves_the_command_running() {
     assert!(metadata(&again, "suffix").contains("timed out after 3.0 seconds"), "{again}");
     assert_eq!(metadata(&again, "prefix"), "[Below is the output of the previous command.]\n");
 
-    std::fs::write(server.path("go"), "x\n").unwrap();
+    fs::write(server.path("go"), "x\n").unwrap();
     let last = server.settle(server.run(""));
     let told = [&observation, &refused, &refused_key, &again, &last].map(content).concat();
     assert_eq!(told.replace('\n', ""), "begunend");
@@ -193,7 +215,7 @@ fn silence_ends_the_wait_and_each_poll_tells_what_is_new() {
     let suffix = metadata(&first, "suffix");
     assert!(suffix.starts_with("\n[The command has no new output after 1 seconds. "), "{suffix}");
     for number in 1..=5 {
-        let mut pipe = std::fs::OpenOptions::new().write(true).open(server.path("pipe")).unwrap();
+        let mut pipe = fs::OpenOptions::new().write(true).open(server.path("pipe")).unwrap();
         std::io::Write::write_all(&mut pipe, format!("{number}\n").as_bytes()).unwrap();
         let observation = poll(&server);
         assert_eq!(content(&observation), number.to_string());
@@ -238,6 +260,7 @@ fn an_unfinished_command_waits_for_its_rest() {
     let first = server.run("cat << EOF");
     let suffix = metadata(&first, "suffix");
     assert!(suffix.starts_with("\n[The command has no new output after 600 seconds. "), "{suffix}");
+    assert!(suffix.contains("It is not whole"), "{suffix}");
     for line in ["  first", "second \\; | & line"] {
         assert_eq!(exit_code(&server.input(line)), -1);
     }
@@ -249,6 +272,13 @@ fn an_unfinished_command_waits_for_its_rest() {
     let given_up = server.input("C-c");
     assert_eq!((exit_code(&given_up), content(&given_up)), (130, "^C"));
     assert_eq!(server.output("echo $?"), "130");
+    // Nobody waits for what cannot come, nor says so.
+    let blocking = json!({"command": "for x in 1 2; do", "blocking": true});
+    let observation = server.action_within("run", blocking, Some(30.0));
+    let suffix = metadata(&observation, "suffix");
+    assert!(suffix.starts_with("\n[The command has not begun. It is not whole"), "{suffix}");
+    assert!(!suffix.contains("seconds"), "{suffix}");
+    assert_eq!(content(&server.input("echo $x; done")), "1\n2");
 }
 
 #[test]
@@ -323,7 +353,7 @@ fn a_static_command_does_not_wait_for_the_main_one() {
     server.action_within("run", json!({"command": "read x < go"}), Some(0.1));
     let observation = server.action("run", json!({"command": "echo beside", "is_static": true}));
     assert_eq!(content(&observation), "beside");
-    std::fs::write(server.path("go"), "x\n").unwrap();
+    fs::write(server.path("go"), "x\n").unwrap();
     assert_eq!(exit_code(&server.settle(server.run(""))), 0);
 }
 
@@ -394,7 +424,7 @@ fn a_cleared_screen_hides_nothing_that_came_later() {
 fn output_that_looks_like_a_prompt_is_output() {
     let server = Server::start();
     let block = "###PS1JSON###\n{\n  \"pid\": \"\",\n  \"exit_code\": \"99\"\n}\n###PS1END###";
-    std::fs::write(server.path("fake"), format!("{block}\n")).unwrap();
+    fs::write(server.path("fake"), format!("{block}\n")).unwrap();
     let observation = server.run("cat fake; printf '\\033]7717;E;2;0;0;;u;h;/;\\007'; echo more");
     assert_eq!(exit_code(&observation), 0);
     assert_eq!(content(&observation), format!("{block}\nmore"));
@@ -408,7 +438,7 @@ fn a_large_heredoc_arrives_whole() {
         .fold(String::new(), |text, n| text + &format!("line {n:04} $x `y` 'z' \"q\" \\\\ end\n"));
     assert!(lines.len() > 28_000);
     assert_eq!(server.output(&format!("cat > big <<'EOF'\n{lines}EOF")), "");
-    assert_eq!(std::fs::read_to_string(server.path("big")).unwrap(), lines);
+    assert_eq!(fs::read_to_string(server.path("big")).unwrap(), lines);
 }
 
 #[test]
@@ -420,4 +450,68 @@ fn close_ends_the_shell_and_the_next_command_gets_another() {
     let again = server.action("close", json!({}));
     assert_eq!(again["observation"], "success", "closing twice is harmless");
     assert_eq!(server.output("echo \"[$X]\" $PWD"), format!("[] {}", server.work().display()));
+}
+
+#[test]
+fn output_begins_the_silence_anew() {
+    let server = Server::start_with(&Options { quiet: Some(2), ..Options::default() });
+    let observation = server.run("for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done");
+    assert_eq!((exit_code(&observation), content(&observation)), (0, "1\n2\n3\n4\n5\n6"));
+}
+
+#[test]
+fn git_never_waits_for_a_key() {
+    let pager = "sh -c 'cat; read -r key </dev/tty'";
+    let variables = ["PAGER", "GIT_PAGER"].map(|name| (name, pager.to_owned())).to_vec();
+    let server = Server::start_with(&Options { variables, ..Options::default() });
+    server.output("git init -q && git config user.name a && git config user.email a@example.org");
+    server.output("git commit -q --allow-empty -m told");
+    let observation = server.action_within("run", json!({"command": "git log"}), Some(20.0));
+    assert_eq!(exit_code(&observation), 0, "{observation}");
+    assert!(content(&observation).contains("told"), "{observation}");
+}
+
+#[test]
+fn static_commands_do_not_wait_for_the_main_shell() {
+    let server = Server::start();
+    server.output("mkfifo go");
+    std::thread::scope(|scope| {
+        let main = scope.spawn(|| server.output("touch begun; read -r x < go; echo $x"));
+        until_exists(&server.work().join("begun"));
+        let args = json!({"command": "echo beside", "is_static": true, "hidden": true});
+        let beside = server.action("run", args);
+        assert_eq!((exit_code(&beside), content(&beside)), (0, "beside"));
+        assert!(!main.is_finished());
+        fs::write(server.path("go"), "on\n").unwrap();
+        assert_eq!(main.join().unwrap(), "on");
+    });
+}
+
+#[test]
+fn commands_run_in_the_order_in_which_they_came() {
+    let server = Server::start();
+    server.output("mkfifo go");
+    let address = server.url.strip_prefix("http://").unwrap();
+    let mut clients = Vec::new();
+    for number in 0..6 {
+        let command = match number {
+            0 => "touch begun; read -r x < go; echo 0 >> order".to_owned(),
+            _ => format!("echo {number} >> order"),
+        };
+        let event = json!({"action": {"action": "run", "args": {"command": command}}}).to_string();
+        let mut client = TcpStream::connect(address).unwrap();
+        let head = "POST /execute_action HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+        write!(client, "{head}Content-Length: {}\r\n\r\n{event}", event.len()).unwrap();
+        clients.push(client);
+        // One that is answered comes after the one before, which thus has come, too.
+        assert_eq!(server.get("/alive").status, 200);
+    }
+    until_exists(&server.work().join("begun"));
+    fs::write(server.path("go"), "on\n").unwrap();
+    for mut client in clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    assert_eq!(server.output("cat order"), "0\n1\n2\n3\n4\n5");
 }

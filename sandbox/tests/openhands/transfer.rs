@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-use crate::server::{Options, Server, until_exists};
+use crate::server::{Options, Server, until, until_exists};
 
 /// An archive of these names and contents.
 fn archive(entries: &[(&str, &str)]) -> Vec<u8> {
@@ -108,8 +108,60 @@ fn bad_uploads_are_named_and_leave_nothing() {
         assert!(reply.json()["detail"].is_string());
     }
     let reply = server.post("/upload_file", "no form at all");
-    assert!([400, 415, 422].contains(&reply.status), "{reply:?}");
+    assert_eq!(reply.status, 422, "{reply:?}");
+    assert!(reply.json()["errors"].is_string());
     assert_eq!(server.output("ls -A"), "");
+}
+
+#[test]
+fn an_archive_that_is_damaged_leaves_nothing() {
+    let server = Server::start();
+    let mut bytes = archive(&[("first", "fine"), ("second", "to be damaged")]);
+    // The checksum of the second entry, in its own header and in the directory at the end.
+    for signature in [&b"PK\x03\x04"[..], b"PK\x01\x02"] {
+        let headers = bytes.windows(4).enumerate().filter(|(_, found)| *found == signature);
+        let second = headers.map(|(place, _)| place).nth(1).unwrap();
+        let checksum = second + if signature[2] == 3 { 14 } else { 16 };
+        bytes[checksum] ^= 0xff;
+    }
+    let reply = server.upload(&format!("?destination={}", server.path("new")), "x.zip", &bytes);
+    assert_eq!((reply.status, &reply.json()["kind"]), (400, &json!("invalid")), "{reply:?}");
+    assert_eq!(server.output("ls -A"), "");
+}
+
+#[test]
+fn no_archive_follows_a_link_out_of_its_directory() {
+    let server = Server::start();
+    server.output("mkdir in out in/real && ln -s ../out in/link && ln -s real in/inner");
+    let query = format!("?destination={}", server.path("in"));
+    let reply = server.upload(&query, "x.zip", &archive(&[("link/escaped", "x")]));
+    assert_eq!(reply.json()["kind"], "outside_workspace", "{reply:?}");
+    assert_eq!(server.output("ls out"), "");
+    assert_eq!(server.upload(&query, "x.zip", &archive(&[("inner/f", "x")])).status, 200);
+    assert_eq!(server.output("cat in/real/f"), "x");
+}
+
+#[test]
+fn a_body_that_is_too_large_is_told_as_an_object() {
+    let server = Server::start();
+    let reply = server.post("/list_files", &" ".repeat((64 << 20) + 1));
+    assert_eq!(reply.status, 413);
+    assert!(reply.json()["detail"].is_string(), "{reply:?}");
+}
+
+#[test]
+fn what_may_not_be_read_is_left_out_of_a_download() {
+    // Nothing is closed to root.
+    let user = rustix::process::geteuid().is_root().then_some(65534);
+    let server = Server::start_with(&Options { shared: true, user, ..Options::default() });
+    fs::set_permissions(server.work(), fs::Permissions::from_mode(0o777)).unwrap();
+    server.output("mkdir -p d/closed d/open && echo a > d/open/a && echo b > d/closed/b");
+    server.output("echo c > d/c && chmod 0 d/closed d/c");
+    let (_, body) = server.download(&format!("/download_files?path={}", server.path("d")));
+    assert_eq!(unpacked(body), [("open/a".to_owned(), "a\n".to_owned())]);
+    let reply = server.get(&format!("/download_files?path={}", server.path("d/closed")));
+    assert_eq!(reply.status, 403, "{reply:?}");
+    server.output("chmod 755 d/closed");
 }
 
 #[test]
@@ -202,13 +254,14 @@ fn the_editor_is_started_where_there_is_one() {
     let program = home.path().join("editor");
     let seen = home.path().join("seen");
     let script = format!(
-        "#!/bin/sh\nprintf '%s ' \"$@\" > {0}.new\ncat \"$2\" > {0}.token\nmv {0}.new {0}\nexec sleep 1000\n",
+        "#!/bin/sh\nprintf '%s ' \"$@\" > {0}.new\ncat \"$2\" > {0}.token\n\
+         sleep 1000 &\necho $! > {0}.pid\nmv {0}.new {0}\nwait\n",
         seen.display()
     );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let arguments = ["--plugins", "vscode", "--vscode-server", program.to_str().unwrap()];
-    let server = Server::start_with(&Options {
+    let options = Options {
         arguments: arguments.map(str::to_owned).to_vec(),
         variables: vec![
             ("VSCODE_PORT", "45678".into()),
@@ -216,7 +269,8 @@ fn the_editor_is_started_where_there_is_one() {
             ("RUNTIME_URL", "https://host.example/abc/x".into()),
         ],
         ..Options::default()
-    });
+    };
+    let mut server = Server::start_with(&options);
     let token = server.get("/vscode/connection_token").json()["token"].as_str().unwrap().to_owned();
     until_exists(&seen);
     let arguments = fs::read_to_string(&seen).unwrap();
@@ -224,6 +278,22 @@ fn the_editor_is_started_where_there_is_one() {
     assert!(arguments.contains("--server-base-path /abc/vscode"), "{arguments}");
     assert!(!arguments.contains(&token), "no secret in arguments");
     assert_eq!(fs::read_to_string(seen.with_extension("token")).unwrap(), token);
+
+    // What the program has started ends too, however the server ends.
+    let started = || {
+        until_exists(&seen);
+        let pid = fs::read_to_string(seen.with_extension("pid")).unwrap();
+        fs::remove_file(&seen).unwrap();
+        Path::new("/proc").join(pid.trim())
+    };
+    let first = started();
+    assert!(first.exists());
+    server.kill();
+    until("the editor of a killed server has ended", || !first.exists());
+    server.launch(&options);
+    let second = started();
+    assert_eq!(server.end(), Some(0));
+    until("the editor has ended with its server", || !second.exists());
 }
 
 #[test]
@@ -237,6 +307,26 @@ fn the_description_is_served() {
         };
         assert!(![404, 405].contains(&reply.status), "{path}: {reply:?}");
     }
+}
+
+#[test]
+fn a_command_outlives_the_reader_of_its_stream() {
+    let server = Server::start();
+    let command = "mkfifo go; echo begun; read x < go; echo $x > finished";
+    let body = json!({"action": {"action": "run", "args": {"command": command}}});
+    let response =
+        ureq::post(format!("{}/execute_action_stream", server.url)).send(body.to_string());
+    let mut reader = response.unwrap().into_body().into_reader();
+    let (mut seen, mut block) = (Vec::new(), [0; 256]);
+    while !String::from_utf8_lossy(&seen).contains("begun") {
+        let read = reader.read(&mut block).unwrap();
+        assert!(read > 0, "the stream goes on");
+        seen.extend_from_slice(&block[..read]);
+    }
+    drop(reader);
+    fs::write(server.path("go"), "on\n").unwrap();
+    until_exists(&server.work().join("finished"));
+    assert_eq!(server.output("cat finished"), "on");
 }
 
 #[test]
