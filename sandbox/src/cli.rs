@@ -136,11 +136,11 @@ enum Verb {
 #[derive(Debug, Args)]
 struct WaitArguments {
     /// Stop waiting after so many seconds.
-    #[arg(long)]
-    limit: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    limit: Option<Duration>,
     /// Stop waiting when nothing was printed for so many seconds.
-    #[arg(long)]
-    quiet: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    quiet: Option<Duration>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -172,6 +172,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             ))
         }
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
+    number.ok_or_else(|| "not a number of seconds, 0 or more".to_owned())
 }
 
 pub(crate) fn block_on<T, E: Into<anyhow::Error>>(
@@ -246,11 +251,7 @@ async fn shell(config: Config, verb: Verb) -> anyhow::Result<ExitCode> {
 
 /// Shows the output of a job as it comes, until it ends or the wait does.
 async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode> {
-    let wait = Wait {
-        quiet: arguments.quiet.map(Duration::from_secs_f64),
-        limit: arguments.limit.map(Duration::from_secs_f64),
-        ..Wait::default()
-    };
+    let wait = Wait { quiet: arguments.quiet, limit: arguments.limit, ..Wait::default() };
     job.started().await?;
     let mut output = job.follow()?;
     let mut buffer = vec![0; 64 * 1024];
