@@ -12,11 +12,11 @@ use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 use sandbox::{
     browser::{self, Browser, CHROMIUM, Shown, ShownBy, Source},
-    isolation::{self, Features, Level, Policy},
+    isolation::{self, Features},
     openhands,
     shell::{
         Access, Colours, Config, Helper, Job, Key, Progress, Session, SessionId, SessionSpec,
-        Shells, Wait, render,
+        ShellArguments, Shells, Wait, render,
     },
 };
 
@@ -42,10 +42,9 @@ enum Command {
         /// How long sessions live on without anybody using them, in seconds.
         #[arg(long, default_value_t = 3600)]
         lease: u64,
-        /// Refuse to start anything that is confined by less than this: none or landlock. New
-        /// sessions can then write only below the current directory and that for temporary files.
-        #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
-        require: Level,
+        /// What new sessions may do; their workspace is the current directory.
+        #[command(flatten)]
+        shells: ShellArguments,
         #[command(subcommand)]
         verb: Verb,
     },
@@ -162,14 +161,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Serve(arguments) => serve(arguments),
-        Command::Shell { root, lease, require, verb } => {
+        Command::Shell { root, lease, shells, verb } => {
             let lease = Duration::from_secs(lease);
             let cwd = env::current_dir().context("finding the current directory")?;
-            let policy = Policy::for_workspace(require, &cwd, &env::temp_dir());
-            block_on(shell(
-                Config { lease, require, policy, ..Config::of_this_program(root)? },
-                verb,
-            ))
+            let config = shells.config(&root, shells.policy(&cwd))?;
+            block_on(shell(Config { lease, ..config }, verb))
         }
     }
 }

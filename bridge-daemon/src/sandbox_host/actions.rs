@@ -53,8 +53,8 @@ pub(super) struct ActionSettings {
     pub turns: Arc<Semaphore>,
     /// How cells are run.
     pub kernel: KernelSettings,
-    /// What shows web pages.
-    pub browser: Browser,
+    /// What shows web pages, if there are to be any.
+    pub browser: Option<Browser>,
     /// Whether errors tell where they come from.
     pub traces: bool,
 }
@@ -195,7 +195,7 @@ impl ActionService {
             quiet: QUIET,
             workspace: workspace.clone(),
             kernel: Some(kernel.clone()),
-            browser: Some(browser.clone()),
+            browser: browser.clone(),
         };
         let shells = Arc::new(AgentShells(Arc::clone(&self.shells)));
         let left = self.shells.get(&id)?;

@@ -177,7 +177,8 @@ impl From<Error> for ActionError {
             Error::Missing { .. }
             | Error::Unusable { .. }
             | Error::DidNotStart { .. }
-            | Error::Confinement(_) => Self::Unavailable(text),
+            | Error::Confinement(_)
+            | Error::NeedsTcp => Self::Unavailable(text),
             Error::Busy { .. } => Self::Refused(text),
             Error::Directory { .. } => Self::Invalid(text),
             Error::Ended { .. } => Self::Gone(text),

@@ -39,6 +39,7 @@
 //! wait that ends leaves the command running.
 
 mod alive;
+mod arguments;
 mod config;
 mod confine;
 mod ending;
@@ -67,6 +68,7 @@ mod task;
 mod tmux;
 mod watch;
 
+pub use arguments::ShellArguments;
 pub use config::{Config, SessionSpec};
 pub use confine::enter;
 pub use helper::Helper;
