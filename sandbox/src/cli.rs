@@ -262,6 +262,16 @@ async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode
             }
         }
     };
+    let lost = match &progress {
+        Progress::Finished(result) => result.lost,
+        Progress::Running(running) => running.lost,
+    };
+    if lost > 0 {
+        eprintln!(
+            "sandbox: {lost} bytes of output were lost: the log of the session, or its disk, is full; close \
+             the session to begin a new log"
+        );
+    }
     let code = match &progress {
         Progress::Finished(result) => loop {
             match output.next(&mut buffer).await? {

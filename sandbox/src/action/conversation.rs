@@ -197,7 +197,8 @@ impl Conversation {
         let (outcome, mut told) = match progress {
             Progress::Finished(result) => {
                 check_alive(&result, self.session.id())?;
-                let told = current.tell(result.output.clone(), extent, End::Final)?;
+                let mut told = current.tell(result.output.clone(), extent, End::Final)?;
+                told.lost = result.lost;
                 let completion = match result.ended {
                     Ended::ShellExited => Completion::ShellReplaced,
                     _ if unsent => Completion::InputNotSent,
@@ -208,7 +209,8 @@ impl Conversation {
                 (Outcome::Completed { exit_code: result.exit_code, key: ask.key, completion }, told)
             }
             Progress::Running(running) => {
-                let told = current.tell(running.output, extent, End::Open)?;
+                let mut told = current.tell(running.output, extent, End::Open)?;
+                told.lost = running.lost;
                 let outcome = match (running.why, ask.patience.limit) {
                     (Why::Limit, Some(limit)) => Outcome::TimedOut(limit),
                     _ => Outcome::Quiet(ask.patience.quiet),
@@ -262,6 +264,7 @@ impl Conversation {
             shell,
             continued: told.continued,
             last_lines: told.shown.last_lines,
+            lost: told.lost,
             hidden: ask.run.hidden,
         }
     }
@@ -291,11 +294,13 @@ struct Told {
     shown: Shown,
     /// Whether there was one before.
     continued: bool,
+    /// Bytes that are in no part.
+    lost: u64,
 }
 
 impl Told {
     fn nothing() -> Self {
-        Self { shown: Shown { text: String::new(), last_lines: None }, continued: false }
+        Self { shown: Shown { text: String::new(), last_lines: None }, continued: false, lost: 0 }
     }
 }
 
@@ -317,7 +322,7 @@ impl Current {
         if from > start && shown.last_lines.is_none() {
             shown.last_lines = Some(shown.text.lines().count());
         }
-        Ok(Told { shown, continued })
+        Ok(Told { shown, continued, lost: 0 })
     }
 }
 

@@ -63,6 +63,8 @@ pub struct RunObservation {
     pub continued: bool,
     /// The number of last lines that the content is, if there were more.
     pub last_lines: Option<usize>,
+    /// Bytes of the command's output that could not be kept, so far: the log is full.
+    pub lost: u64,
     /// Whether the output is for a program only.
     pub hidden: bool,
 }

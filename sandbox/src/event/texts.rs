@@ -43,6 +43,20 @@ pub(super) fn prefix(observation: &RunObservation) -> String {
 
 /// What stands after it.
 pub(super) fn suffix(observation: &RunObservation) -> String {
+    let mut text = ending(observation);
+    if observation.lost > 0 {
+        let _ = write!(
+            text,
+            "\n[{} bytes of output were lost: the log of this shell, or its disk, is full. Close the shell to \
+             begin a new log.]",
+            observation.lost
+        );
+    }
+    text
+}
+
+/// How the command stands.
+fn ending(observation: &RunObservation) -> String {
     match &observation.outcome {
         Outcome::Completed { exit_code, key, completion } => {
             let key = key.map(|key| format!(" CTRL+{} was sent.", key.to_ascii_uppercase()));

@@ -77,6 +77,8 @@ pub struct StillRunning {
     pub why: Why,
     /// Where in the session's log its output lies so far.
     pub output: Range<u64>,
+    /// Bytes of output that could not be kept (quota, disk full): so many at least.
+    pub lost: u64,
     /// Whether it seems to wait for input.
     pub input: InputHint,
 }
@@ -248,7 +250,8 @@ impl Job {
     }
 
     fn still_running(&self, why: Why, input: InputHint) -> Result<Progress> {
-        Ok(Progress::Running(StillRunning { why, output: self.output()?, input }))
+        let lost = self.watch.status.borrow().lost;
+        Ok(Progress::Running(StillRunning { why, output: self.output()?, lost, input }))
     }
 }
 

@@ -72,6 +72,8 @@ struct Recording {
     quota: u64,
     /// Bytes dropped at the present offset and not yet in the index.
     lost: u64,
+    /// Bytes whose loss is in the index, since the latest marker.
+    noted: u64,
     /// Lines that the index could not take yet.
     unwritten: Vec<u8>,
     /// Markers that were seen: each counts once.
@@ -95,6 +97,7 @@ impl Recording {
             offset,
             quota,
             lost: 0,
+            noted: 0,
             unwritten: Vec::new(),
             last_start: None,
             last_end: None,
@@ -115,6 +118,7 @@ impl Recording {
                 Some(marker) => {
                     self.flush_text();
                     self.note_lost();
+                    self.noted = 0;
                     let is_end = matches!(marker, Marker::End { .. });
                     self.note(What::Marker(marker));
                     // Whoever sees later text in the log can know that the command has ended. The
@@ -167,6 +171,10 @@ impl Recording {
             }
         }
         self.lost += (rest.len() + beyond.len()) as u64;
+        // Who waits for the command learns of it soon, and by few lines: each tells as much as all before.
+        if self.lost >= self.noted {
+            self.note_lost();
+        }
         self.text = text;
         self.text.clear();
     }
@@ -174,6 +182,7 @@ impl Recording {
     fn note_lost(&mut self) {
         if self.lost > 0 {
             let bytes = std::mem::take(&mut self.lost);
+            self.noted += bytes;
             self.note(What::Lost { bytes });
         }
     }

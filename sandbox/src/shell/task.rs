@@ -215,6 +215,8 @@ impl Task {
             What::Lost { bytes } => {
                 if let Current::Running(running) = &mut self.current {
                     running.lost += bytes;
+                    let lost = running.lost;
+                    running.status.send_modify(|status| status.lost = lost);
                 }
             }
             What::Marker(Marker::Start { seq }) => self.take_start(seq, event.offset, event.at),
@@ -233,7 +235,10 @@ impl Task {
                 // What was lost before was the output of others.
                 running.lost = 0;
                 let started = Started { offset, at };
-                running.status.send_modify(|status| status.started = Some(started));
+                running.status.send_modify(|status| {
+                    status.started = Some(started);
+                    status.lost = 0;
+                });
             }
             Current::Starting { seq: wanted, before, .. } if *wanted == seq => {
                 if let Some(Unreported { running, exit_code }) = before.take() {
