@@ -197,6 +197,8 @@ fn settings(
             python: arguments.kernel_python.clone(),
             confinement: shells.confinement(),
             editor: has(Plugin::AgentSkills).then(|| shells.program.clone()),
+            // Clients of OpenHands have no words for it.
+            restart_stuck: true,
         }),
     })
 }

@@ -153,7 +153,7 @@ impl ActionService {
         let mut task: JoinHandle<_> = tokio::spawn(async move {
             let touches_files = !matches!(
                 request.action,
-                Action::Run(_) | Action::RunIpython { .. } | Action::Browse { .. } | Action::Close
+                Action::Run(_) | Action::RunIpython(_) | Action::Browse { .. } | Action::Close
             );
             let _turn = match touches_files {
                 true => turns.acquire().await.ok(),

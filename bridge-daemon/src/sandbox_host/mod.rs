@@ -85,6 +85,7 @@ impl SandboxHost {
                 python: options.kernel_python.clone(),
                 confinement,
                 editor: None,
+                restart_stuck: false,
             },
             // They would be a way around the walls.
             browser: (options.shells.network == Network::Unrestricted).then(|| Browser {

@@ -3,15 +3,18 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{MutexGuard, PoisonError},
+    sync::PoisonError,
     time::Duration,
 };
 
-use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
+use tokio::sync::{Mutex, MutexGuard, mpsc::UnboundedReceiver};
 
-use super::{ActionError, CellObservation, CellOutcome, OutputPiece, OutputSink, Watch, screen};
+use super::{
+    ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Renewal, Watch,
+    screen,
+};
 use crate::isolation::Confinement;
-use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec};
+use crate::kernel::{CellEnd, CellOutput, CellResult, Error, ExecuteOptions, Kernel, KernelSpec};
 
 /// How long a cell may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
@@ -28,6 +31,9 @@ pub struct KernelSettings {
     pub confinement: Option<Confinement>,
     /// The `sandbox` program, if they shall find `file_editor`.
     pub editor: Option<PathBuf>,
+    /// Whether a cell gets a new kernel where an earlier one does not come to its end. Otherwise it is
+    /// refused, and whoever asks decides.
+    pub restart_stuck: bool,
 }
 
 #[derive(Debug)]
@@ -62,16 +68,19 @@ impl Ipython {
     }
 
     /// The first cell of a kernel that finds the shell at its prompt brings what was exported there.
-    pub(super) async fn run(
+    pub(super) async fn run<E: Future<Output = Option<Exports>>>(
         &self,
-        code: String,
+        cell: Cell,
         cwd: PathBuf,
-        exports: impl Future<Output = Option<Exports>>,
+        exports: impl Fn() -> E,
         timeout: Option<Duration>,
         watch: Watch<'_>,
     ) -> Result<CellObservation, ActionError> {
         let begin = async {
-            let mut slot = self.kernel.lock().await;
+            let mut slot = match cell.restart {
+                true => self.restart().await?,
+                false => self.kernel.lock().await,
+            };
             let kernel = self.ready(&mut slot, &cwd).await?;
             Ok::<_, ActionError>((slot, kernel))
         };
@@ -80,39 +89,33 @@ impl Ipython {
             () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
         };
         let limit = timeout.unwrap_or(USUAL_LIMIT);
-        let exports = if slot.has_exports { None } else { exports.await };
-        slot.has_exports |= exports.is_some();
-        let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
-        let options = ExecuteOptions {
-            cwd: Some(cwd.clone()),
-            environment: exports.unwrap_or_default(),
-            timeout: Some(limit),
-            subscriber: watch.output.is_some().then_some(subscriber),
-        };
-        let running = async {
-            let pass_on = pass_on(outputs, watch.output);
-            tokio::join!(kernel.execute(code, options), pass_on).0
-        };
-        tokio::pin!(running);
-        let result = tokio::select! {
-            result = &mut running => result,
-            () = watch.call_off.called_off() => {
-                kernel.interrupt().await?;
-                // So that the next cell finds the kernel free.
-                let _ = tokio::time::timeout(HEED, running).await;
-                return Err(ActionError::Cancelled);
-            }
-        };
-        let result = match result {
-            Ok(result) => result,
-            Err(error) => {
-                if let Error::Ended { .. } = error {
-                    *slot = Slot::default();
+        let mut renewal = cell.restart.then_some(Renewal::AsAsked);
+        let result = loop {
+            let exports = if slot.has_exports { None } else { exports().await };
+            slot.has_exports |= exports.is_some();
+            let options = ExecuteOptions {
+                cwd: Some(cwd.clone()),
+                environment: exports.unwrap_or_default(),
+                timeout: Some(limit),
+                subscriber: None,
+            };
+            match attempt(&kernel, cell.code.clone(), options, watch).await? {
+                // Cells come one by one, so it is an earlier one, which did not heed its end.
+                Err(Error::Busy { .. }) if self.restarts_stuck() && renewal.is_none() => {
+                    kernel.restart().await?;
+                    slot.has_exports = false;
+                    renewal = Some(Renewal::WasStuck);
                 }
-                return Err(error.into());
+                Err(error) => {
+                    if let Error::Ended { .. } = error {
+                        *slot = Slot::default();
+                    }
+                    return Err(error.into());
+                }
+                Ok(result) => break result,
             }
         };
-        slot.has_exports &= result.ended != CellEnd::KernelDied;
+        slot.has_exports &= !matches!(result.ended, CellEnd::KernelDied | CellEnd::Restarted);
         let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
@@ -123,9 +126,31 @@ impl Ipython {
                 CellEnd::TimedOut | CellEnd::Stuck => CellOutcome::TimedOut(limit),
                 CellEnd::KernelDied | CellEnd::Restarted => CellOutcome::KernelDied,
             },
+            renewal,
             cwd,
             python: kernel.python().to_owned(),
         })
+    }
+
+    /// Replaces the kernel, if there is one, also under a cell that is running, which lets go of it then.
+    async fn restart(&self) -> Result<MutexGuard<'_, Slot>, ActionError> {
+        let kernel = self.started().clone();
+        let restarted = match &kernel {
+            Some(kernel) => kernel.restart().await,
+            None => Ok(()),
+        };
+        let mut slot = self.kernel.lock().await;
+        match restarted {
+            Ok(()) => slot.has_exports = false,
+            // There is none any more, and there will be another.
+            Err(Error::Ended { .. }) => *slot = Slot::default(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(slot)
+    }
+
+    fn restarts_stuck(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| settings.restart_stuck)
     }
 
     /// Whether there is a kernel, or one on its way.
@@ -133,7 +158,7 @@ impl Ipython {
         self.kernel.try_lock().map_or(true, |slot| slot.kernel.is_some())
     }
 
-    fn started(&self) -> MutexGuard<'_, Option<Kernel>> {
+    fn started(&self) -> std::sync::MutexGuard<'_, Option<Kernel>> {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,13 +179,38 @@ impl Ipython {
         if let Some(kernel) = &slot.kernel {
             return Ok(kernel.clone());
         }
-        let Some(KernelSettings { python, confinement, editor }) = self.settings.clone() else {
+        let Some(KernelSettings { python, confinement, editor, .. }) = self.settings.clone() else {
             return Err(ActionError::Unavailable("this server runs no cells".into()));
         };
         let spec = KernelSpec { python, confinement, editor, ..KernelSpec::in_directory(cwd) };
         let kernel = Kernel::start(spec).await?;
         *self.started() = Some(kernel.clone());
         Ok(slot.kernel.insert(kernel).clone())
+    }
+}
+
+/// Runs a cell; the outer error is that of being called off.
+async fn attempt(
+    kernel: &Kernel,
+    code: String,
+    options: ExecuteOptions,
+    watch: Watch<'_>,
+) -> Result<Result<CellResult, Error>, ActionError> {
+    let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
+    let subscriber = watch.output.is_some().then_some(subscriber);
+    let running = async {
+        let pass_on = pass_on(outputs, watch.output);
+        tokio::join!(kernel.execute(code, ExecuteOptions { subscriber, ..options }), pass_on).0
+    };
+    tokio::pin!(running);
+    tokio::select! {
+        result = &mut running => Ok(result),
+        () = watch.call_off.called_off() => {
+            kernel.interrupt().await?;
+            // So that the next cell finds the kernel free.
+            let _ = tokio::time::timeout(HEED, running).await;
+            Err(ActionError::Cancelled)
+        }
     }
 }
 
@@ -179,7 +229,9 @@ impl From<Error> for ActionError {
             | Error::DidNotStart { .. }
             | Error::Confinement(_)
             | Error::NeedsTcp => Self::Unavailable(text),
-            Error::Busy { .. } => Self::Refused(text),
+            Error::Busy { .. } => {
+                Self::Refused(format!("{text}: `run_ipython` with `restart` = `true` does that"))
+            }
             Error::Directory { .. } => Self::Invalid(text),
             Error::Ended { .. } => Self::Gone(text),
             _ => Self::Internal(text),

@@ -135,10 +135,21 @@ pub struct CellObservation {
     pub pictures: Vec<String>,
     /// How it ended.
     pub outcome: CellOutcome,
+    /// Why the kernel is a new one, if it is.
+    pub renewal: Option<Renewal>,
     /// The directory of the shell, which the kernel follows.
     pub cwd: PathBuf,
     /// The Python of the kernel.
     pub python: PathBuf,
+}
+
+/// Why a cell was run in a new kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// Somebody wanted that.
+    AsAsked,
+    /// An earlier cell did not come to its end.
+    WasStuck,
 }
 
 /// How a cell ended.

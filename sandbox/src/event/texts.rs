@@ -5,7 +5,7 @@ use std::{fmt::Write as _, path::Path, time::Duration};
 use crate::{
     action::{
         ActionError, CellObservation, CellOutcome, Completion, Edition, NothingRunning, Outcome,
-        Page, ReadContent, RunObservation,
+        Page, ReadContent, Renewal, RunObservation,
     },
     files::{self, numbered},
 };
@@ -113,7 +113,7 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
         CellOutcome::KernelDied => {
             "[The kernel ended under this cell and was started anew; variables are gone.]".into()
         }
-        CellOutcome::Finished if text.is_empty() => {
+        CellOutcome::Finished if text.is_empty() && cell.renewal.is_none() => {
             "[Code executed successfully with no output]".into()
         }
         CellOutcome::Finished | CellOutcome::Raised => String::new(),
@@ -122,6 +122,20 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
         text.push('\n');
     }
     text.push_str(&note);
+    let renewal = match cell.renewal {
+        Some(Renewal::AsAsked) => {
+            "[A new kernel was started; variables of an earlier one are gone.]"
+        }
+        Some(Renewal::WasStuck) => {
+            "[An earlier cell did not come to its end, so a new kernel was started for this one; variables \
+             are gone.]"
+        }
+        None => "",
+    };
+    if !text.is_empty() && !renewal.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(renewal);
     if include_extra {
         let (cwd, python) = (cell.cwd.display(), cell.python.display());
         let _ = write!(text, "\n[Jupyter current working directory: {cwd}]");

@@ -27,6 +27,10 @@ pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
             let args = json!({"code": code, "include_extra": false});
             streamed(context, action("run_ipython", &shell, args)).await
         }
+        Act::RestartKernel { shell } => {
+            let args = json!({"code": "", "restart": true, "include_extra": false});
+            reported(context, action("run_ipython", &shell, args)).await
+        }
         Act::Read(Read { place, start, end, view }) => {
             let mut args = json!({"path": place.path});
             if view {
