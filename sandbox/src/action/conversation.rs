@@ -311,7 +311,8 @@ impl Current {
 
     /// What the agent has not been told of this output.
     fn tell(&mut self, output: Range<u64>, extent: Extent, end: End) -> Result<Told, ActionError> {
-        let start = self.told.unwrap_or(output.start);
+        // Who asked before it was known where the output begins was told up to a place before that.
+        let start = self.told.map_or(output.start, |told| told.max(output.start));
         let from = start.max(output.end.saturating_sub(ANSWER_BYTES));
         let mut bytes = self.job.session().log().read(from..output.end)?;
         if end == End::Open {
