@@ -7,9 +7,7 @@ use std::time::Duration;
 use bridge_protocol::SessionId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sandbox::browser::CHROMIUM;
-use sandbox::shell::Helper;
-
-use sandbox::isolation::Level;
+use sandbox::shell::{Helper, ShellArguments};
 
 use crate::broker::HostWait;
 use crate::terminal_host::AllowedCommand;
@@ -160,11 +158,11 @@ pub struct BridgeArgs {
 
 /// Flags of the sandbox.
 #[derive(Debug, Args)]
+#[command(mut_group("shells", |shells| shells.requires("sandbox")))]
 pub struct SandboxArgs {
-    /// Refuse to start anything in the sandbox that is confined by less than this: none or landlock.
-    /// Commands and cells can then write only below DIR and the directory for temporary files
-    #[arg(long, value_name = "LEVEL", default_value_t = Level::None, requires = "sandbox")]
-    pub require: Level,
+    /// What commands may do.
+    #[command(flatten)]
+    pub shells: ShellArguments,
 
     /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
     #[arg(long, value_name = "PROGRAM", requires = "sandbox")]

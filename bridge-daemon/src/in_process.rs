@@ -25,6 +25,9 @@ use crate::outbox::{Next, Outbox};
 /// What a request came to.
 pub type Answer = Result<Box<RawValue>, WireError>;
 
+/// Told instead of an answer where the work on it has panicked. (A release build ends with the panic.)
+const BUG: &str = "the work on this request ended with a bug of ours: please report it";
+
 /// Answers the requests of one host.
 pub trait Respond: Send + Sync + 'static {
     /// Works on one request. Dropped when nobody waits for the answer any more.
@@ -49,8 +52,17 @@ pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox:
                 Next::Close(_) => return hub.disconnect(peer),
             },
             Some(ended) = tasks.join_next() => {
-                if let Ok(id) = ended {
-                    running.remove(&id);
+                match ended {
+                    Ok(id) => drop(running.remove(&id)),
+                    Err(error) if error.is_panic() => {
+                        let failed = running.extract_if(|_, running| running.task.id() == error.id());
+                        for (id, Running { cancelled, .. }) in failed {
+                            let caller = Caller { hub: Arc::clone(&hub), peer, id, cancelled };
+                            caller.answer(Err(ErrorKind::InternalError.error(BUG)));
+                        }
+                    }
+                    // Nobody waits for what was cancelled.
+                    Err(_) => {}
                 }
                 continue;
             }
@@ -181,5 +193,47 @@ pub fn required(value: &str, name: &str) -> Result<(), WireError> {
     match value.is_empty() {
         true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::{HostWait, Limits, Role};
+    use bridge_protocol::methods::RegisterParams;
+
+    /// Has a bug in one method.
+    struct Host;
+
+    impl Respond for Host {
+        async fn answer(&self, method: &str, _: Option<&RawValue>, _: &Caller) -> Answer {
+            assert_ne!(method, "sandbox/bug");
+            Ok(to_raw_value(&1).unwrap())
+        }
+    }
+
+    async fn next(outbox: &Outbox) -> serde_json::Value {
+        let Next::Texts(texts) = outbox.next(usize::MAX).await else { panic!("no text") };
+        serde_json::from_str(&texts[0]).unwrap()
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_answered_and_the_next_request_is_served() {
+        let hub = Hub::new("s".parse().unwrap(), Limits::default(), HostWait::UntilDeadline);
+        let (host, outbox) = hub.connect(Role::Host, Dialect::JsonRpc);
+        let methods = ["sandbox/bug", "sandbox/well"].map(str::to_owned).to_vec();
+        let registration = RegisterParams { methods, ..RegisterParams::default() };
+        hub.with_broker(|broker, now| broker.register_sandbox(host, registration, now)).unwrap();
+        hub.settle();
+        let serving = tokio::spawn(serve(Arc::new(Host), Arc::clone(&hub), host, outbox));
+        let (client, answers) = hub.connect(Role::Client, Dialect::JsonRpc);
+        for (method, member) in [("sandbox/bug", "error"), ("sandbox/well", "result")] {
+            let text = format!(r#"{{"jsonrpc": "2.0", "id": 7, "method": "{method}"}}"#);
+            hub.deliver(Event::Message { peer: client, text: &text });
+            let answer = next(&answers).await;
+            assert_eq!(answer["id"], 7, "{answer}");
+            assert!(answer[member] != serde_json::Value::Null, "{answer}");
+        }
+        serving.abort();
     }
 }

@@ -13,11 +13,11 @@ use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 use sandbox::{
     browser::{self, Browser, CHROMIUM, Shown, ShownBy, Source},
-    isolation::{self, Features, Level, Policy},
+    isolation::{self, Features},
     openhands,
     shell::{
         Access, Colours, Config, Helper, Job, Key, Progress, Session, SessionId, SessionSpec,
-        Shells, Wait, render,
+        ShellArguments, Shells, Wait, render,
     },
 };
 
@@ -43,10 +43,9 @@ enum Command {
         /// How long sessions live on without anybody using them, in seconds.
         #[arg(long, default_value_t = 3600)]
         lease: u64,
-        /// Refuse to start anything that is confined by less than this: none or landlock. New
-        /// sessions can then write only below the current directory and that for temporary files.
-        #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
-        require: Level,
+        /// What new sessions may do; their workspace is the current directory.
+        #[command(flatten)]
+        shells: ShellArguments,
         #[command(subcommand)]
         verb: Verb,
     },
@@ -138,16 +137,11 @@ enum Verb {
 #[derive(Debug, Args)]
 struct WaitArguments {
     /// Stop waiting after so many seconds.
-    #[arg(long, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     limit: Option<Duration>,
     /// Stop waiting when nothing was printed for so many seconds.
-    #[arg(long, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     quiet: Option<Duration>,
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -169,16 +163,18 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Serve(arguments) => serve(arguments),
-        Command::Shell { root, lease, require, verb } => {
+        Command::Shell { root, lease, shells, verb } => {
             let lease = Duration::from_secs(lease);
             let cwd = env::current_dir().context("finding the current directory")?;
-            let policy = Policy::for_workspace(require, &cwd, &env::temp_dir());
-            block_on(shell(
-                Config { lease, require, policy, ..Config::of_this_program(root)? },
-                verb,
-            ))
+            let config = shells.config(&root, shells.policy(&cwd))?;
+            block_on(shell(Config { lease, ..config }, verb))
         }
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
+    number.ok_or_else(|| "not a number of seconds, 0 or more".to_owned())
 }
 
 pub(crate) fn block_on<T, E: Into<anyhow::Error>>(
@@ -268,6 +264,16 @@ async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode
             }
         }
     };
+    let lost = match &progress {
+        Progress::Finished(result) => result.lost,
+        Progress::Running(running) => running.lost,
+    };
+    if lost > 0 {
+        eprintln!(
+            "sandbox: {lost} bytes of output were lost: the log of the session, or its disk, is full; close \
+             the session to begin a new log"
+        );
+    }
     let code = match &progress {
         Progress::Finished(result) => loop {
             match output.next(&mut buffer).await? {

@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -15,9 +16,9 @@ use sandbox::{
     action::{KernelSettings, Settings},
     browser::{Browser, CHROMIUM, ShownBy},
     files::Workspace,
-    isolation::{Level, Policy},
+    isolation::{Level, Network, Policy},
     openhands::{self, Access, EditorSettings, Plugins, WithoutKey},
-    shell::{self, SessionId},
+    shell::{self, SessionId, ShellArguments},
 };
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -77,13 +78,13 @@ pub(crate) struct ServeArguments {
     /// DockerRuntime. Where SESSION_API_KEY is set, it is asked for nevertheless.
     #[arg(long)]
     without_key: bool,
-    /// Keep file actions, uploads and downloads inside the working directory. Commands are not kept.
+    /// Keep file actions, uploads and downloads inside the working directory. Commands are not kept: that
+    /// takes --require, which implies this.
     #[arg(long)]
     confine: bool,
-    /// Refuse to start anything that is confined by less than this: none or landlock. Commands and cells
-    /// can then write only below the working directory and that for temporary files. Implies --confine.
-    #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
-    require: Level,
+    /// What commands may do; their workspace is the working directory.
+    #[command(flatten)]
+    shells: ShellArguments,
     /// Where the state of the shells lies. A server that is started again with the same directory goes on
     /// with the shell that a killed one has left. [default: one per port, user and working directory]
     #[arg(long)]
@@ -142,9 +143,7 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             Some(state) => state.clone(),
             None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
         };
-        let require = arguments.require;
-        let policy = Policy::for_workspace(require, &cwd, &env::temp_dir());
-        let shells = shell::Config { require, policy, ..shell::Config::of_this_program(state)? };
+        let shells = arguments.shells.config(&state, arguments.shells.policy(&cwd))?;
         let actions = settings(&arguments, &cwd, &name, &shells)?;
         eprintln!("sandbox: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
@@ -156,6 +155,21 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         openhands::serve(config, listener, ended()?).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
+}
+
+/// A free shell that a killed server has left is none for a server that confines, nor is one with other
+/// limits.
+fn main_shell(name: &str, policy: &Policy) -> String {
+    if policy.is_empty() {
+        return format!("openhands-{name:.40}");
+    }
+    let mut digest = Sha256::new();
+    for argument in policy.to_arguments() {
+        digest.update(argument.as_bytes());
+        digest.update([0]);
+    }
+    let digest = digest.finalize();
+    format!("{}-{:02x}{:02x}{:02x}-{name:.40}", policy.level, digest[0], digest[1], digest[2])
 }
 
 /// What of a user's name can be in the name of a shell.
@@ -171,28 +185,27 @@ fn settings(
     shells: &shell::Config,
 ) -> anyhow::Result<Settings> {
     // Walls around commands would be worth nothing beside file actions without.
-    let workspace = match arguments.confine || arguments.require > Level::None {
+    let workspace = match arguments.confine || shells.require > Level::None {
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
     };
     let has = |plugin| arguments.plugins.contains(&plugin);
     Ok(Settings {
         bash: shells.bash.clone(),
-        // A free shell that a killed server has left is none for a server that confines.
-        main: match arguments.require {
-            Level::None => format!("openhands-{name:.40}").parse::<SessionId>()?,
-            level => format!("{level}-{name:.40}").parse::<SessionId>()?,
-        },
+        main: main_shell(name, &shells.policy).parse::<SessionId>()?,
         cwd: cwd.to_owned(),
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),
         workspace,
-        browser: (!arguments.no_enable_browser)
+        // Pages would be a way around the walls of the network.
+        browser: (!arguments.no_enable_browser && shells.policy.network == Network::Unrestricted)
             .then(|| Browser { chromium: arguments.browser_program.clone(), by: ShownBy::Us }),
         kernel: has(Plugin::Jupyter).then(|| KernelSettings {
             python: arguments.kernel_python.clone(),
             confinement: shells.confinement(),
             editor: has(Plugin::AgentSkills).then(|| shells.program.clone()),
+            // Clients of OpenHands have no words for it.
+            restart_stuck: true,
         }),
     })
 }

@@ -263,7 +263,8 @@ fn the_command_line_can_require_walls() {
     let (temporary, outside) = places(&home);
     let sandbox = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
-        command.args(["shell", "--require", "landlock", "--root"]).arg(home.root()).args(arguments);
+        command.args(["shell", "--require", "landlock", "--limit-file-size", "1", "--root"]);
+        command.arg(home.root()).args(arguments);
         command.current_dir(home.work()).env("HOME", home.work()).env("TMPDIR", &temporary);
         command.output().unwrap()
     };
@@ -273,6 +274,7 @@ fn the_command_line_can_require_walls() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(home.work().join("inside").exists() && temporary.join("too").exists());
     assert!(!outside.join("new").exists());
+    assert_eq!(sandbox(&["run", "a", "head -c 2M /dev/zero >big"]).status.code(), Some(128 + 25));
     assert!(sandbox(&["end"]).status.success());
     let doctor = Command::new(env!("CARGO_BIN_EXE_sandbox")).arg("doctor").output().unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();

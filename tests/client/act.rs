@@ -150,6 +150,9 @@ fn cells_print_and_are_interrupted() {
     program.signal(Signal::SIGINT);
     assert_eq!(finish(program).code, Some(130));
     check(&sandbox, &["ipython", "x + 1"], 0, &["7"]);
+    let anew = "[A new kernel was started; variables of an earlier one are gone.]";
+    check(&sandbox, &["restart-kernel"], 0, &[anew]);
+    check(&sandbox, &["ipython", "'x' in globals()"], 0, &["False"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use harness::{Daemon, Program, SandboxDaemon, run_directory, wait_until};
+use harness::{Daemon, Program, SandboxDaemon, command, run_directory, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -171,6 +171,74 @@ fn a_person_attaches_to_a_shell() {
     });
     check(&daemon, &["close"], 0, &[]);
     terminal.wait();
+}
+
+/// By its own hand, on a terminal of its own.
+#[test]
+fn attach_becomes_the_shell_where_there_is_a_terminal() {
+    let daemon = SandboxDaemon::start();
+    sandbox(&daemon, &["run", "echo seen before"]);
+    let client = daemon.daemon.run_command("bridge-client");
+    let attach = format!("{} sandbox attach", client.get_program().display());
+    let mut script = command("script");
+    script.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    script.args(["-qfc", &attach, "/dev/null"]).env("TERM", "xterm").env("TMUX", "/of/another,1,0");
+    let mut terminal = Program::start(&mut script);
+    terminal.line_with("seen before");
+    terminal.write("exec 9>by-hand; echo typed >&9\r");
+    wait_until("what was typed to be carried out", || {
+        std::fs::read_to_string(daemon.workspace().join("by-hand"))
+            .is_ok_and(|text| text == "typed\n")
+    });
+    // Detached; the shell goes on.
+    terminal.write("\u{2}d");
+    assert_eq!(terminal.wait().code(), Some(0));
+    check(&daemon, &["run", "echo still there"], 0, &["still there"]);
+}
+
+#[test]
+fn output_that_could_not_be_kept_is_told() {
+    let daemon = SandboxDaemon::start_with(&["--log-quota", "1"]);
+    let print = "head -c 3000000 /dev/zero | tr '\\0' x";
+    let said = sandbox(&daemon, &["run", print]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let lost = 3_000_000 - said.lines[0].len();
+    assert!(lost > 0 && said.lines[0].len() > 1_000_000, "{lost}");
+    let sentence =
+        format!("bridge-client: {lost} bytes of output were lost: the log of shell main");
+    assert!(said.stderr.contains(&sentence), "{}", said.stderr);
+    // Also while it runs.
+    let said = sandbox(&daemon, &["run", "--return-on-input", &format!("{print}; read x")]);
+    assert_eq!(said.code, Some(124));
+    assert!(said.stderr.contains("bytes of output were lost"), "{}", said.stderr);
+    check(&daemon, &["close"], 0, &[]);
+    let said = sandbox(&daemon, &["run", "echo kept"]);
+    assert_eq!((&said.lines[..], &*said.stderr), (&["kept".to_owned()][..], ""));
+
+    let said = say(&daemon.daemon, &["act", "run", print]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stderr.contains("of shell agent"), "{}", said.stderr);
+    let said = say(&daemon.daemon, &["act", "--json", "run", "echo lost"]);
+    let observation: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    let suffix = observation["extras"]["metadata"]["suffix"].as_str().unwrap();
+    assert_eq!(observation["extras"]["lost"], 6, "with its line end: {observation}");
+    assert!(suffix.contains("[6 bytes of output were lost"), "{suffix}");
+}
+
+#[test]
+fn colours_are_kept_if_asked_for() {
+    let daemon = SandboxDaemon::start();
+    let print = "printf 'a\\033[31mred\\033[0m\\n'";
+    check(&daemon, &["run", print], 0, &["a\u{1b}[31mred\u{1b}[0m"]);
+    check(&daemon, &["output"], 0, &["ared"]);
+    let coloured = sandbox(&daemon, &["output", "--colours"]).lines;
+    assert!(coloured[0].contains("31mred"), "{coloured:?}");
+    for (flags, has_colours) in [(&["--json"][..], false), (&["--json", "--colours"], true)] {
+        let said = sandbox(&daemon, &[&["run"], flags, &[print]].concat());
+        let result: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        let text = result["output"]["text"].as_str().unwrap();
+        assert_eq!(text.contains("31mred"), has_colours, "{text:?}");
+    }
 }
 
 #[test]

@@ -71,6 +71,58 @@ fn cells_are_streamed_and_cancelled_while_commands_run() {
     wait_until("the end of the kernel with the daemon", || !process_exists(pid));
 }
 
+#[test]
+fn cells_have_what_the_shell_has_exported_and_its_directory() {
+    let sandbox = start();
+    let mut client = sandbox.client();
+    client.act("run", json!({"command": "export COLOUR=blue; own=no; mkdir sub; cd sub"}));
+    let code = "import os; print(os.environ['COLOUR'], 'own' in os.environ, os.path.basename(os.getcwd()))";
+    assert_eq!(client.call("action/execute", cell(code))["content"], "blue False sub");
+    // What is exported later comes with a new kernel, the directory with each cell.
+    client.act("run", json!({"command": "export COLOUR=red; cd .."}));
+    let there = sandbox.workspace().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(client.call("action/execute", cell(code))["content"], format!("blue False {there}"));
+    let mut anew = cell(code);
+    anew["args"]["restart"] = json!(true);
+    let anew = client.call("action/execute", anew);
+    let text = anew["content"].as_str().unwrap();
+    assert!(text.starts_with(&format!("red False {there}\n[A new kernel was started;")), "{text}");
+}
+
+#[test]
+fn a_kernel_that_is_stuck_can_be_replaced() {
+    let sandbox = start();
+    let mut client = sandbox.client();
+    let mut stubborn = cell(
+        "import time
+print('ready', flush=True)
+while True:
+    try: time.sleep(1000)
+    except KeyboardInterrupt: pass",
+    );
+    stubborn["actionId"] = json!("stubborn");
+    let mut restart = cell("'time' in globals()");
+    restart["args"]["restart"] = json!(true);
+    // After a cancel that it did not heed.
+    let id = client.act_until(stubborn.clone(), "ready");
+    let mut other = sandbox.client();
+    other.call("action/cancel", json!({"actionId": "stubborn"}));
+    assert_eq!(client.answer_to(id)["error"]["code"], -32800);
+    let refused = client.call("action/execute", cell("1"));
+    assert_eq!(refused["extras"]["error_id"], "refused");
+    assert!(refused["content"].as_str().unwrap().contains("`restart` = `true`"), "{refused}");
+    let anew = other.call("action/execute", restart.clone());
+    let text = anew["content"].as_str().unwrap();
+    assert!(text.starts_with("False\n[A new kernel"), "{text}");
+    assert_eq!(client.call("action/execute", cell("1"))["content"], "1");
+    // And while it is waited for.
+    let id = client.act_until(stubborn, "ready");
+    other.call("action/execute", restart);
+    let ended = client.answer_to(id)["result"].clone();
+    assert_eq!(ended["success"], false);
+    assert!(ended["content"].as_str().unwrap().contains("was started anew"), "{ended}");
+}
+
 /// The Python that was named is the one, and what is wrong with it is an observation: the shell and the
 /// daemon are well.
 #[test]

@@ -66,6 +66,62 @@ print(attempt(lambda: open('inside', 'w')),
 }
 
 #[test]
+fn the_network_is_as_chosen() {
+    if !landlock_works() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let connect = format!("(exec 3<>/dev/tcp/127.0.0.1/{port})");
+    let mut sandbox = SandboxDaemon::start_with(&LANDLOCK);
+    for (network, works) in [("all", true), ("none", false), (&*port, true), ("1", false)] {
+        let python = ["--kernel-python", kernel_python()];
+        let flags = [&LANDLOCK[..], &["--network", network], &python].concat();
+        sandbox.kill_and_start_with(&flags);
+        let mut client = sandbox.client();
+        let ran = client.run(&connect);
+        assert_eq!(ran["exitCode"] == 0, works, "{network}: {ran}");
+        let cell = client.act("run_ipython", json!({"code": "1"}));
+        match network {
+            "all" => assert_eq!(cell["success"], true, "{cell}"),
+            _ => {
+                assert_eq!(cell["extras"]["error_id"], "unavailable", "{cell}");
+                let url = format!("http://127.0.0.1:{port}/");
+                let page = client.act("browse", json!({"url": url}));
+                assert_eq!(page["extras"]["error_id"], "unavailable", "{page}");
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_hold_for_commands_and_cells_within_walls_and_without() {
+    let limits = [
+        ["--limit-cpu", "1000"],
+        ["--limit-memory", "3000"],
+        ["--limit-processes", "4000"],
+        ["--limit-file-size", "1"],
+        ["--kernel-python", kernel_python()],
+    ]
+    .concat();
+    for walls in [&LANDLOCK[..], &[]] {
+        if !walls.is_empty() && !landlock_works() {
+            continue;
+        }
+        let sandbox = SandboxDaemon::start_with(&[walls, &limits].concat());
+        let mut client = sandbox.client();
+        let told = client.run("ulimit -t; ulimit -v; ulimit -u; ulimit -f");
+        assert_eq!(told["output"]["text"], "1000\n3072000\n4000\n1024");
+        let ran = client.run("head -c 2M /dev/zero > big");
+        assert_eq!(ran["exitCode"], 128 + 25, "SIGXFSZ: {ran}");
+        assert_eq!(sandbox.workspace().join("big").metadata().unwrap().len(), 1 << 20);
+        let code = "import resource\nresource.getrlimit(resource.RLIMIT_FSIZE)[0]";
+        let cell = client.act("run_ipython", json!({"code": code, "include_extra": false}));
+        assert_eq!(cell["content"], "1048576", "{cell}");
+    }
+}
+
+#[test]
 fn a_daemon_that_confines_does_not_find_free_shells() {
     if !landlock_works() {
         return;
@@ -91,6 +147,11 @@ fn what_cannot_be_confined_is_not_started() {
     for (flags, code, word) in [
         (&["--require", "landlock"][..], 2, "--sandbox"),
         (&["--sandbox", workspace, "--require", "docker"], 2, "none or landlock"),
+        (&["--network", "none"], 2, "--sandbox"),
+        (&["--limit-memory", "9"], 2, "--sandbox"),
+        (&["--sandbox", workspace, "--network", "some"], 2, "listen:"),
+        (&["--sandbox", workspace, "--limit-file-size", "0"], 2, "--limit-file-size"),
+        (&["--sandbox", workspace, "--network", "none"], 125, "--require landlock"),
     ] {
         let (ended, said) = start(flags, runtime.path());
         assert_eq!(ended, Some(code), "{said}");

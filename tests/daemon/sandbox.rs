@@ -64,6 +64,20 @@ fn a_shell_is_created_as_asked_and_others_must_exist() {
 }
 
 #[test]
+fn numbers_beyond_all_bounds_do_no_harm() {
+    let sandbox = SandboxDaemon::start();
+    let mut client = sandbox.client();
+    let huge = sandbox.workspace().join("huge");
+    std::fs::File::create(huge).unwrap().set_len(1 << 43).unwrap();
+    let read = json!({"path": "huge", "raw": true, "limitBytes": u64::MAX});
+    let error = client.refused("sandbox/readFile", read);
+    assert_eq!(error["data"]["reason"], "tooLarge", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("the limit is 16777216"), "{error}");
+    let run = json!({"command": "echo well", "limitMs": 1e22, "quietMs": 1e22});
+    assert_eq!(client.call("sandbox/runCommand", run)["output"]["text"], "well");
+}
+
+#[test]
 fn output_is_streamed_in_order_and_all_of_it_comes_before_the_answer() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();

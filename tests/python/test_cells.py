@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
 from typing import Callable, List
@@ -27,3 +28,13 @@ def test_cells(
     failed = agent.ipython("1/0")
     assert "ZeroDivisionError" in failed.content
     assert (cell.ok, failed.ok) == (True, False)
+    assert "new kernel" in agent.restart_kernel().content
+    assert agent.ipython("'x' in globals()").content == "False"
+
+    async def again() -> str:
+        async with agent.AsyncAgent() as same:
+            await same.ipython("x = 1")
+            await same.restart_kernel()
+            return (await same.ipython("'x' in globals()")).content
+
+    assert asyncio.run(again()) == "False"

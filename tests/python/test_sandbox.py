@@ -9,8 +9,8 @@ from typing import Any, Awaitable, Callable, Iterator, List
 
 import pytest
 
-from vscode_bridge import AsyncClient, Client, RequestRefused, _protocol
-from vscode_bridge.sandbox import AsyncSandbox, Command, Entry, Match, Sandbox
+from vscode_bridge import AsyncClient, Client, RequestRefused, _protocol, agent
+from vscode_bridge.sandbox import AsyncSandbox, Command, Entry, Match, OutputLost, Sandbox
 
 from bridge import LIMIT, Daemon
 
@@ -138,6 +138,54 @@ def test_files(sandbox: Sandbox) -> None:
     sandbox.move("b", "copy/b")
     sandbox.remove("copy", recursive=True)
     assert [entry.path for entry in sandbox.list(nested=True)] == ["blob", "src", "src/a.py"]
+
+
+def test_what_is_not_complete_says_so(sandbox: Sandbox, workspace: Path) -> None:
+    sandbox.write("a", "x\n")
+    sandbox.write("b", "x\n")
+    sandbox.write(".hidden", "x\n")
+    for found in (sandbox.list(), sandbox.glob("*"), sandbox.grep("x")):
+        assert (len(found), found.truncated, found.unreadable) == (2, False, 0)
+        assert found.complete
+    for found in (sandbox.list(limit=1), sandbox.glob("*", limit=1), sandbox.grep("x", limit=1)):
+        assert (len(found), found.truncated, found.complete) == (1, True, False)
+    assert sandbox.glob("*", hidden=True) == [".hidden", "a", "b"]
+    assert len(sandbox.grep("x", hidden=True)) == 3
+
+
+def test_directories(sandbox: Sandbox) -> None:
+    sandbox.make_directory("a/b")
+    with pytest.raises(RequestRefused) as caught:
+        sandbox.remove_directory("a")
+    assert caught.value.data["reason"] == "notEmpty"
+    sandbox.remove_directory("a/b")
+    sandbox.remove_directory("a")
+    assert sandbox.list() == []
+
+
+def test_terminals_and_colours(sandbox: Sandbox) -> None:
+    shell = sandbox.create_shell(columns=90, rows=20)
+    assert shell.run("stty size").text == "20 90"
+    command = r"printf '\033[31mred\033[0m'"
+    assert shell.run(command).text == "red"
+    assert "31mred" in shell.run(command, colours=True).text
+    assert "31mred" in shell.wait(colours=True).text
+    assert (shell.output(), "31mred" in shell.output(colours=True)) == ("red", True)
+
+
+def test_lost_output_is_warned_of(
+    start_daemon: Callable[..., Daemon], enter: Callable[[Daemon], Daemon], workspace: Path
+) -> None:
+    enter(start_daemon("--sandbox", str(workspace), "--log-quota", "1"))
+    command = "head -c 3000000 /dev/zero | tr '\\0' x"
+    with Sandbox() as sandbox:
+        with pytest.warns(OutputLost, match="bytes of output were lost"):
+            ended = sandbox.shell().run(command)
+        assert ended.ok
+        assert ended.end - ended.start + ended.lost == 3_000_000
+    observation = agent.run(command)
+    assert observation.ok
+    assert f"{observation.lost} bytes of output were lost" in observation.note
 
 
 @pytest.mark.parametrize(

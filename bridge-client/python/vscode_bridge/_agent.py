@@ -108,6 +108,15 @@ class AgentMethods(Twin):
             on_output=on_output,
         )
 
+    @twin
+    async def restart_kernel(self, *, timeout: Optional[float] = None) -> CellObservation:
+        """Gives the agent a new IPython kernel: variables are gone, a running cell ends.
+
+        For a cell that does not heed its interrupt, after which all others are ``Refused``.
+        """
+        args = {"code": "", "restart": True, "include_extra": False}
+        return await self._act(CellObservation, "run_ipython", args, timeout=timeout)
+
     # Files.
 
     @twin

@@ -34,6 +34,11 @@ class RunObservation(Observation):
     """How it ended, or why it is not waited for any longer and what can be done."""
 
     @property
+    def lost(self) -> int:
+        """Bytes of output that could not be kept, since the shell's log is full; see ``note``."""
+        return int(_protocol.members_of(self.raw.get("extras")).get("lost", 0))
+
+    @property
     def finished(self) -> bool:
         """Whether it has ended."""
         return self.exit_code is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
@@ -14,6 +15,10 @@ from ._twins import AsyncTwin, BlockingTwin, Twin, twin
 if TYPE_CHECKING:
     from ._async_client import AsyncClient
     from ._client import Client
+
+
+class OutputLost(RuntimeWarning):
+    """Output of a command could not be kept."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Command:
     cwd: Optional[str]
     """The shell's directory afterwards."""
     duration: Optional[float]
+    lost: int
+    """Bytes of output that could not be kept, since the shell's log is full; also a warning."""
     details: Dict[str, Any]
     """Everything as it came: PROTOCOL.md lists the members."""
 
@@ -66,15 +73,17 @@ class ShellMethods(Twin):
         limit: Optional[float] = None,
         quiet: Optional[float] = None,
         return_on_input: bool = False,
+        colours: bool = False,
         on_output: Optional[OnOutput] = None,
     ) -> Command:
         """Runs a text of any number of lines and waits for its end.
 
         The wait also ends after ``limit``, when nothing was printed for ``quiet``, or, if asked to,
         when the command seems to wait for input; and by Ctrl-C. The command goes on then.
-        ``on_output`` is called with the output as it comes, with everything that a terminal gets.
+        ``colours`` are kept in ``text`` if asked to. ``on_output`` is called with the output as it
+        comes, with everything that a terminal gets.
         """
-        params = _waiting(limit, quiet, return_on_input)
+        params = _waiting(limit, quiet, return_on_input, colours)
         params.update(shell=self.name, command=command, create=True)
         return await self._run("sandbox/runCommand", params, None, on_output)
 
@@ -85,18 +94,21 @@ class ShellMethods(Twin):
         limit: Optional[float] = None,
         quiet: Optional[float] = None,
         return_on_input: bool = False,
+        colours: bool = False,
         start: Optional[int] = None,
         on_output: Optional[OnOutput] = None,
     ) -> Command:
         """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on."""
-        params = _waiting(limit, quiet, return_on_input)
+        params = _waiting(limit, quiet, return_on_input, colours)
         params.update(given(shell=self.name, **{"from": start}))
         return await self._run("sandbox/wait", params, start, on_output)
 
     @twin
-    async def output(self, start: Optional[int] = None, *, size: Optional[int] = None) -> str:
+    async def output(
+        self, start: Optional[int] = None, *, size: Optional[int] = None, colours: bool = False
+    ) -> str:
         """What the latest command printed, or the shell's log from an offset on, as shown."""
-        params = given(bytes=size, **{"from": start})
+        params = given(bytes=size, colours=colours, **{"from": start})
         return str((await self._sandbox("readOutput", params))["text"])
 
     @twin
@@ -182,12 +194,13 @@ class AsyncShell(ShellMethods, AsyncTwin):
 
 
 def _waiting(
-    limit: Optional[float], quiet: Optional[float], return_on_input: bool
+    limit: Optional[float], quiet: Optional[float], return_on_input: bool, colours: bool
 ) -> Dict[str, Any]:
     return given(
         limitMs=None if limit is None else _protocol.milliseconds(limit),
         quietMs=None if quiet is None else _protocol.milliseconds(quiet),
         returnOnInput=return_on_input,
+        colours=colours,
     )
 
 
@@ -195,6 +208,14 @@ def _command(result: object) -> Command:
     details = _protocol.members_of(result)
     output = _protocol.members_of(details.get("output"))
     duration = details.get("durationMs")
+    lost = int(output.get("lost", 0))
+    if lost:
+        warnings.warn(
+            f"{lost} bytes of output were lost: the log of shell {details.get('shell')}, or its "
+            "disk, is full. Close the shell to begin a new log.",
+            OutputLost,
+            stacklevel=2,
+        )
     return Command(
         shell=str(details.get("shell")),
         number=int(details.get("command", 0)),
@@ -205,5 +226,6 @@ def _command(result: object) -> Command:
         exit_code=details.get("exitCode"),
         cwd=details.get("cwd"),
         duration=None if duration is None else duration / 1000,
+        lost=lost,
         details=details,
     )

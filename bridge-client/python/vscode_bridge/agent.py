@@ -71,6 +71,7 @@ __all__ = [
     "mkdir",
     "read",
     "replace",
+    "restart_kernel",
     "rm",
     "rmdir",
     "run",
@@ -88,6 +89,7 @@ wait = _agent.wait
 send_input = _agent.send_input
 interrupt = _agent.interrupt
 ipython = _agent.ipython
+restart_kernel = _agent.restart_kernel
 read = _agent.read
 view = _agent.view
 write = _agent.write

@@ -19,12 +19,12 @@ from __future__ import annotations
 import base64
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Dict, Generic, List, Mapping, Optional, TypeVar, Union
+from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, TypeVar, Union
 
 from . import _protocol
 from ._exceptions import RequestFailed
 from ._protocol import given
-from ._shell import AsyncShell, Command, Shell
+from ._shell import AsyncShell, Command, OutputLost, Shell
 from ._twins import AsyncOwner, BlockingOwner, Twin, twin
 
 __all__ = [
@@ -33,12 +33,15 @@ __all__ = [
     "Command",
     "Edited",
     "Entry",
+    "Found",
     "Match",
+    "OutputLost",
     "Sandbox",
     "Shell",
 ]
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,23 @@ class Match:
     text: str
     matches: bool
     """False for a line that is only context."""
+
+
+class Found(List[T]):
+    """What was found. A list that says whether it is complete."""
+
+    def __init__(self, found: Iterable[T], result: Mapping[str, Any]) -> None:
+        super().__init__(found)
+        self.truncated = bool(result.get("truncated"))
+        """Whether there are more than the ``limit``."""
+        unreadable = result.get("unreadable", 0)
+        self.unreadable = unreadable if isinstance(unreadable, int) else len(unreadable)
+        """How many files or directories could not be read."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether this is all there is."""
+        return not self.truncated and not self.unreadable
 
 
 @dataclass(frozen=True)
@@ -86,9 +106,16 @@ class SandboxMethods(Twin, Generic[S]):
         *,
         cwd: Optional[str] = None,
         environment: Optional[Mapping[str, str]] = None,
+        columns: Optional[int] = None,
+        rows: Optional[int] = None,
     ) -> S:
-        """Starts a shell, under a drawn name if none is given."""
-        params = given(shell=name, cwd=cwd, environment=dict(environment or {}))
+        """Starts a shell, under a drawn name if none is given.
+
+        Its terminal has 160 ``columns`` and 48 ``rows`` if nobody says otherwise.
+        """
+        params = given(
+            shell=name, cwd=cwd, environment=dict(environment or {}), columns=columns, rows=rows
+        )
         return self.shell(str((await self._sandbox("createShell", params))["shell"]))
 
     @twin
@@ -154,18 +181,42 @@ class SandboxMethods(Twin, Generic[S]):
 
     @twin
     async def list(
-        self, path: str = ".", *, nested: bool = False, hidden: bool = False
-    ) -> List[Entry]:
-        """The entries of a directory, and of those in it if ``nested``."""
-        params = {"path": path, "nested": nested, "hidden": hidden}
-        entries = (await self._sandbox("listFiles", params))["entries"]
-        return [Entry(entry["path"], entry["kind"]) for entry in entries]
+        self,
+        path: str = ".",
+        *,
+        nested: bool = False,
+        hidden: bool = False,
+        limit: Optional[int] = None,
+    ) -> Found[Entry]:
+        """The entries of a directory, and of those in it if ``nested``; at most 10,000."""
+        params = given(path=path, nested=nested, hidden=hidden, limit=limit)
+        result = await self._sandbox("listFiles", params)
+        entries = (Entry(entry["path"], entry["kind"]) for entry in result["entries"])
+        return Found(entries, result)
 
     @twin
-    async def glob(self, pattern: str, path: str = ".", *, limit: int = 1000) -> List[str]:
-        """Files whose path matches, for instance ``src/**/*.py``."""
-        params = {"pattern": pattern, "path": path, "limit": limit}
-        return list((await self._sandbox("glob", params))["paths"])
+    async def glob(
+        self,
+        pattern: str,
+        path: str = ".",
+        *,
+        hidden: bool = False,
+        ignored: bool = False,
+        limit: int = 1000,
+    ) -> Found[str]:
+        """Files whose path matches, for instance ``src/**/*.py``.
+
+        Also hidden ones, and those that ``.gitignore`` names, if asked for.
+        """
+        params = {
+            "pattern": pattern,
+            "path": path,
+            "hidden": hidden,
+            "ignored": ignored,
+            "limit": limit,
+        }
+        result = await self._sandbox("glob", params)
+        return Found(result["paths"], result)
 
     @twin
     async def grep(
@@ -177,8 +228,10 @@ class SandboxMethods(Twin, Generic[S]):
         ignore_case: bool = False,
         files: Optional[str] = None,
         context: int = 0,
+        hidden: bool = False,
+        ignored: bool = False,
         limit: int = 1000,
-    ) -> List[Match]:
+    ) -> Found[Match]:
         """Lines that match a regular expression, in files whose path matches the glob ``files``."""
         params = given(
             pattern=pattern,
@@ -187,10 +240,16 @@ class SandboxMethods(Twin, Generic[S]):
             ignoreCase=ignore_case,
             files=files,
             context=context,
+            hidden=hidden,
+            ignored=ignored,
             limit=limit,
         )
-        lines = (await self._sandbox("grep", params))["lines"]
-        return [Match(line["path"], line["line"], line["text"], line["matches"]) for line in lines]
+        result = await self._sandbox("grep", params)
+        lines = (
+            Match(line["path"], line["line"], line["text"], line["matches"])
+            for line in result["lines"]
+        )
+        return Found(lines, result)
 
     @twin
     async def stat(self, path: str, *, follow: bool = True) -> Dict[str, Any]:
@@ -201,6 +260,11 @@ class SandboxMethods(Twin, Generic[S]):
     async def make_directory(self, path: str) -> None:
         """Creates a directory and those above it; one that exists is fine."""
         await self._sandbox("makeDirectory", {"path": path})
+
+    @twin
+    async def remove_directory(self, path: str) -> None:
+        """Removes an empty directory."""
+        await self._sandbox("removeDirectory", {"path": path})
 
     @twin
     async def remove(self, path: str, *, recursive: bool = False) -> None:

@@ -53,8 +53,8 @@ pub(super) struct ActionSettings {
     pub turns: Arc<Semaphore>,
     /// How cells are run.
     pub kernel: KernelSettings,
-    /// What shows web pages.
-    pub browser: Browser,
+    /// What shows web pages, if there are to be any.
+    pub browser: Option<Browser>,
     /// Whether errors tell where they come from.
     pub traces: bool,
 }
@@ -153,7 +153,7 @@ impl ActionService {
         let mut task: JoinHandle<_> = tokio::spawn(async move {
             let touches_files = !matches!(
                 request.action,
-                Action::Run(_) | Action::RunIpython { .. } | Action::Browse { .. } | Action::Close
+                Action::Run(_) | Action::RunIpython(_) | Action::Browse { .. } | Action::Close
             );
             let _turn = match touches_files {
                 true => turns.acquire().await.ok(),
@@ -195,7 +195,7 @@ impl ActionService {
             quiet: QUIET,
             workspace: workspace.clone(),
             kernel: Some(kernel.clone()),
-            browser: Some(browser.clone()),
+            browser: browser.clone(),
         };
         let shells = Arc::new(AgentShells(Arc::clone(&self.shells)));
         let left = self.shells.get(&id)?;

@@ -181,7 +181,7 @@ async fn state(
 ) -> Result<CommandState, WireError> {
     let (range, lost) = match &progress {
         Progress::Finished(result) => (result.output.clone(), result.lost),
-        Progress::Running(running) => (running.output.clone(), 0),
+        Progress::Running(running) => (running.output.clone(), running.lost),
     };
     let shown = options.output_bytes.unwrap_or(SHOWN).min(READ_MOST);
     let session = job.session().clone();

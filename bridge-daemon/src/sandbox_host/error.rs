@@ -55,7 +55,9 @@ pub(super) fn file(error: FileError) -> WireError {
         FileError::Binary { .. } => (ErrorKind::Conflict, "binary"),
         FileError::Several { .. } => (ErrorKind::Conflict, "several"),
         FileError::ChangedSince { .. } => (ErrorKind::Conflict, "changedSince"),
-        FileError::TooLarge { .. } => (ErrorKind::OversizedResponse, "tooLarge"),
+        FileError::TooLarge { .. } | FileError::NoMemory { .. } => {
+            (ErrorKind::OversizedResponse, "tooLarge")
+        }
         FileError::Denied { .. } => (ErrorKind::NotAllowed, "denied"),
         FileError::Full { .. } => (ErrorKind::NoSpace, "full"),
         FileError::InvalidPath { .. } => (ErrorKind::InvalidParams, "invalidPath"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
+use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::methods::sandbox::files::{
     EditFileParams, EditFileResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams,
     GrepResult, ListFilesParams, ListFilesResult, MakeDirectoryParams, PathParams, ReadFileParams,
@@ -29,6 +30,8 @@ use crate::in_process::{self, Answer};
 const AT_ONCE: usize = 8;
 /// What a search returns when the caller does not say.
 const FOUND: usize = 1000;
+/// What a read returns at most, whatever the caller says: more does not fit into an answer.
+const READ_MOST: u64 = MESSAGE_BYTES as u64;
 /// Lines around a change in a diff.
 const CONTEXT: usize = 3;
 
@@ -66,9 +69,13 @@ impl FileService {
         M::Result: Send + 'static,
     {
         let params = in_process::read::<M>(params)?;
-        let _turn = self.turns.acquire().await;
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
         let service = Arc::clone(self);
-        let work = move || in_process::write::<M>(&act(&service, params)?);
+        let work = move || {
+            // Until the work has ended, not until nobody waits for it.
+            let _turn = turn;
+            in_process::write::<M>(&act(&service, params)?)
+        };
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
             Err(ErrorKind::InternalError.error("the work on this file was given up"))
         })
@@ -76,7 +83,7 @@ impl FileService {
 
     pub fn read(&self, params: ReadFileParams) -> Result<ReadFileResult, WireError> {
         let path = self.path(&params.path)?;
-        let limit = params.limit_bytes.unwrap_or(READ_BYTES);
+        let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(READ_MOST);
         if params.raw {
             let bytes = read_bytes(&path, limit).map_err(error::file)?;
             return Ok(ReadFileResult::Raw { base64: BASE64_STANDARD.encode(bytes) });
@@ -282,4 +289,44 @@ fn shown(path: &Path) -> String {
 
 fn invalid(reason: &str) -> WireError {
     with_reason(ErrorKind::InvalidParams, reason.to_owned(), "invalid")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use bridge_protocol::methods::sandbox::files::Stat;
+
+    use super::*;
+
+    /// Work goes on as long as the test holds this.
+    static GATE: Mutex<()> = Mutex::new(());
+
+    #[tokio::test]
+    #[allow(clippy::await_holding_lock, reason = "who waits for the lock has a thread of its own")]
+    async fn work_that_nobody_waits_for_counts_until_it_has_ended() {
+        let service = Arc::new(FileService::new(Workspace::whole_file_system()));
+        let gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
+        let caller = {
+            let service = Arc::clone(&service);
+            let work = async move {
+                let params = serde_json::value::to_raw_value(&serde_json::json!({"path": "."}));
+                let act = |_: &FileService, _: StatParams| {
+                    drop(GATE.lock().unwrap_or_else(PoisonError::into_inner));
+                    Err(invalid("never told"))
+                };
+                service.answer::<Stat>(Some(&params.unwrap()), act).await
+            };
+            tokio::spawn(work)
+        };
+        while service.turns.available_permits() == AT_ONCE {
+            tokio::task::yield_now().await;
+        }
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert_eq!(service.turns.available_permits(), AT_ONCE - 1);
+        drop(gate);
+        let all = u32::try_from(AT_ONCE).unwrap();
+        assert!(service.turns.acquire_many(all).await.is_ok());
+    }
 }

@@ -35,8 +35,7 @@ use tracing::info;
 use ::sandbox::action::KernelSettings;
 use ::sandbox::browser::{Browser, ShownBy};
 use ::sandbox::files::Workspace;
-use ::sandbox::isolation::Policy;
-use ::sandbox::shell::Config;
+use ::sandbox::isolation::Network;
 
 use crate::broker::{Role, SANDBOX};
 use crate::config::SandboxArgs;
@@ -69,10 +68,9 @@ impl SandboxHost {
         };
         let directory = directory.canonicalize().with_context(cannot)?;
         let workspace = Workspace::confined(&directory).with_context(cannot)?;
-        let require = options.require;
-        let policy = Policy::for_workspace(require, &directory, &std::env::temp_dir());
-        let root = state::root(runtime, session, &directory, require);
-        let config = Config { require, policy, ..Config::of_this_program(root)? };
+        let policy = options.shells.policy(&directory);
+        let root = state::root(runtime, session, &directory, &policy);
+        let config = options.shells.config(&root, policy)?;
         let confinement = config.confinement();
         let shells = ShellService::open(config, directory.clone(), workspace.clone())
             .await
@@ -87,8 +85,13 @@ impl SandboxHost {
                 python: options.kernel_python.clone(),
                 confinement,
                 editor: None,
+                restart_stuck: false,
             },
-            browser: Browser { chromium: options.browser_program.clone(), by: ShownBy::Program },
+            // They would be a way around the walls.
+            browser: (options.shells.network == Network::Unrestricted).then(|| Browser {
+                chromium: options.browser_program.clone(),
+                by: ShownBy::Program,
+            }),
             traces: options.action_traces,
         };
         Ok(Self {

@@ -9,19 +9,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::SessionId;
-use sandbox::isolation::Level;
+use sandbox::isolation::Policy;
 use sha2::{Digest, Sha256};
 
-/// The state directory of a session's shells in a workspace. Short, since it holds a socket. Free shells
-/// and confined ones are never in the same: a daemon that confines must not find free ones.
-pub(super) fn root(runtime: &Path, session: &SessionId, workspace: &Path, level: Level) -> PathBuf {
+/// The state directory of a session's shells in a workspace. Short, since it holds a socket. Shells that
+/// may do different things are never in the same: a daemon that confines must not find free ones.
+pub(super) fn root(
+    runtime: &Path,
+    session: &SessionId,
+    workspace: &Path,
+    policy: &Policy,
+) -> PathBuf {
     let mut digest = Sha256::new();
     digest.update(session.as_str());
     digest.update([0]);
     digest.update(workspace.as_os_str().as_bytes());
-    if level != Level::None {
-        digest.update([0]);
-        digest.update(level.name());
+    if !policy.is_empty() {
+        for argument in policy.to_arguments() {
+            digest.update([0]);
+            digest.update(argument.as_bytes());
+        }
     }
     let digest = digest.finalize();
     let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -43,17 +50,24 @@ pub(super) fn remove_unused(root: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use sandbox::isolation::{Level, Limits};
+
     use super::*;
 
     #[test]
     fn session_and_workspace_make_the_name() {
         let session = "a".parse().unwrap();
-        let confined = root("/run".as_ref(), &session, "/w".as_ref(), Level::Landlock);
+        let limits = Limits { processes: Some(9), ..Limits::default() };
+        let limited = Policy { limits, ..Policy::default() };
+        let confined = Policy { level: Level::Landlock, ..Policy::default() };
+        let [limited, confined] = [limited, confined]
+            .map(|policy| root("/run".as_ref(), &session, "/w".as_ref(), &policy));
         let root = |session: &str, workspace: &str| {
             let session = session.parse().unwrap();
-            root(Path::new("/run"), &session, Path::new(workspace), Level::None)
+            root(Path::new("/run"), &session, Path::new(workspace), &Policy::default())
         };
         assert_ne!(root("a", "/w"), confined);
+        assert_ne!(root("a", "/w"), limited);
         assert_eq!(root("a", "/w"), root("a", "/w"));
         assert_ne!(root("a", "/w"), root("b", "/w"));
         assert_ne!(root("a", "/w"), root("a", "/v"));

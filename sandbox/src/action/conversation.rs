@@ -203,7 +203,8 @@ impl Conversation {
         let (outcome, mut told) = match progress {
             Progress::Finished(result) => {
                 check_alive(&result, self.session.id())?;
-                let told = current.tell(result.output.clone(), extent, End::Final).await?;
+                let mut told = current.tell(result.output.clone(), extent, End::Final).await?;
+                told.lost = result.lost;
                 let completion = match result.ended {
                     Ended::ShellExited => Completion::ShellReplaced,
                     _ if unsent => Completion::InputNotSent,
@@ -214,7 +215,8 @@ impl Conversation {
                 (Outcome::Completed { exit_code: result.exit_code, key: ask.key, completion }, told)
             }
             Progress::Running(running) => {
-                let told = current.tell(running.output, extent, End::Open).await?;
+                let mut told = current.tell(running.output, extent, End::Open).await?;
+                told.lost = running.lost;
                 let outcome = match (running.why, ask.patience.limit) {
                     (Why::Limit, Some(limit)) => Outcome::TimedOut(limit),
                     _ => Outcome::Quiet(ask.patience.quiet),
@@ -268,6 +270,7 @@ impl Conversation {
             shell,
             continued: told.continued,
             last_lines: told.shown.last_lines,
+            lost: told.lost,
             hidden: ask.run.hidden,
         }
     }
@@ -303,11 +306,13 @@ struct Told {
     shown: Shown,
     /// Whether there was one before.
     continued: bool,
+    /// Bytes that are in no part.
+    lost: u64,
 }
 
 impl Told {
     fn nothing() -> Self {
-        Self { shown: Shown { text: String::new(), last_lines: None }, continued: false }
+        Self { shown: Shown { text: String::new(), last_lines: None }, continued: false, lost: 0 }
     }
 }
 
@@ -324,7 +329,8 @@ impl Current {
         end: End,
     ) -> Result<Told, ActionError> {
         let session = self.job.session().clone();
-        let start = self.told.unwrap_or(output.start);
+        // Who asked before it was known where the output begins was told up to a place before that.
+        let start = self.told.map_or(output.start, |told| told.max(output.start));
         let end = match end {
             End::Open => start.max(whole_end(session.log(), output.end)?),
             End::Final => output.end,
@@ -342,7 +348,7 @@ impl Current {
         };
         // Not before somebody has the text: who is dropped here has told nothing.
         let continued = self.told.replace(end).is_some();
-        Ok(Told { shown, continued })
+        Ok(Told { shown, continued, lost: 0 })
     }
 }
 

@@ -152,10 +152,10 @@ impl<S: ShellSource> Executor<S> {
                 };
                 observed.map(Observation::Run)
             }
-            Action::RunIpython { code } => {
+            Action::RunIpython(cell) => {
                 let cwd = self.current_directory();
-                let exports = self.exports();
-                let cell = self.ipython.run(code, cwd, exports, request.timeout, watch).await?;
+                let exports = || self.exports();
+                let cell = self.ipython.run(cell, cwd, exports, request.timeout, watch).await?;
                 Ok(Observation::Cell(cell))
             }
             action => tokio::select! {
@@ -183,7 +183,7 @@ impl<S: ShellSource> Executor<S> {
         timeout: Option<Duration>,
     ) -> Result<Observation, ActionError> {
         match action {
-            Action::Run(_) | Action::RunIpython { .. } => unreachable!("they were carried out"),
+            Action::Run(_) | Action::RunIpython(_) => unreachable!("they were carried out"),
             Action::Read(read) => {
                 let place = self.place(&read.path)?;
                 blocking(move || text_files::read(&place, &read)).await

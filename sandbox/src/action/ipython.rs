@@ -8,16 +8,16 @@ use std::{
 };
 
 use tokio::{
-    sync::{Mutex, mpsc::UnboundedReceiver},
+    sync::{Mutex, OwnedMutexGuard, mpsc::UnboundedReceiver},
     task::JoinError,
 };
 
 use super::{
-    ActionError, CellObservation, CellOutcome, OutputPiece, OutputSink, Watch, harmless::Harmless,
-    screen,
+    ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Renewal, Watch,
+    harmless::Harmless, screen,
 };
 use crate::isolation::Confinement;
-use crate::kernel::{CellEnd, CellOutput, Error, ExecuteOptions, Kernel, KernelSpec};
+use crate::kernel::{CellEnd, CellOutput, CellResult, Error, ExecuteOptions, Kernel, KernelSpec};
 
 /// How long a cell may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
@@ -34,6 +34,9 @@ pub struct KernelSettings {
     pub confinement: Option<Confinement>,
     /// The `sandbox` program, if they shall find `file_editor`.
     pub editor: Option<PathBuf>,
+    /// Whether a cell gets a new kernel where an earlier one does not come to its end. Otherwise it is
+    /// refused, and whoever asks decides.
+    pub restart_stuck: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -69,11 +72,11 @@ impl Ipython {
 
     /// The first cell of a kernel that finds the shell at its prompt brings what was exported there. If the
     /// future is dropped, a cell that runs goes on, and the next one waits for it.
-    pub(super) async fn run(
+    pub(super) async fn run<E: Future<Output = Option<Exports>>>(
         &self,
-        code: String,
+        cell: Cell,
         cwd: PathBuf,
-        exports: impl Future<Output = Option<Exports>>,
+        exports: impl Fn() -> E,
         timeout: Option<Duration>,
         watch: Watch<'_>,
     ) -> Result<CellObservation, ActionError> {
@@ -82,7 +85,10 @@ impl Ipython {
         let (this, directory) = (self.clone(), cwd.clone());
         // In a task of its own, so that a kernel that is on its way arrives, whoever still waits for it.
         let begin = tokio::spawn(async move {
-            let mut slot = Arc::clone(&this.kernel).lock_owned().await;
+            let mut slot = match cell.restart {
+                true => this.restart().await?,
+                false => Arc::clone(&this.kernel).lock_owned().await,
+            };
             let kernel = this.ready(&mut slot, &directory).await?;
             Ok::<_, ActionError>((slot, kernel))
         });
@@ -91,38 +97,28 @@ impl Ipython {
             () = tokio::time::sleep(limit) => return Err(ActionError::TimedOut(limit)),
             () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
         };
-        let exports = if slot.has_exports { None } else { exports.await };
-        slot.has_exports |= exports.is_some();
-        let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
-        let options = ExecuteOptions {
-            cwd: Some(cwd.clone()),
-            environment: exports.unwrap_or_default(),
-            timeout: Some(limit.saturating_sub(began.elapsed())),
-            subscriber: watch.output.is_some().then_some(subscriber),
-        };
-        let running = tokio::spawn({
-            let kernel = kernel.clone();
-            async move {
-                let result = kernel.execute(code, options).await;
-                match &result {
-                    Ok(result) => slot.has_exports &= result.ended != CellEnd::KernelDied,
-                    Err(Error::Ended { .. }) => *slot = Slot::default(),
-                    Err(_) => {}
+        let mut renewal = cell.restart.then_some(Renewal::AsAsked);
+        let result = loop {
+            let exports = if slot.has_exports { None } else { exports().await };
+            slot.has_exports |= exports.is_some();
+            let options = ExecuteOptions {
+                cwd: Some(cwd.clone()),
+                environment: exports.unwrap_or_default(),
+                timeout: Some(limit.saturating_sub(began.elapsed())),
+                subscriber: None,
+            };
+            match attempt(&kernel, slot, cell.code.clone(), options, watch).await? {
+                // Cells come one by one, so it is an earlier one, which did not heed its end.
+                (Err(Error::Busy { .. }), returned)
+                    if self.restarts_stuck() && renewal.is_none() =>
+                {
+                    slot = returned;
+                    kernel.restart().await?;
+                    slot.has_exports = false;
+                    renewal = Some(Renewal::WasStuck);
                 }
-                result
-            }
-        });
-        let running = async {
-            let pass_on = pass_on(outputs, watch.output);
-            tokio::join!(running, pass_on).0
-        };
-        tokio::pin!(running);
-        let result = tokio::select! {
-            result = &mut running => result.map_err(unexpected)??,
-            () = watch.call_off.called_off() => {
-                kernel.interrupt().await?;
-                let _ = tokio::time::timeout(HEED, running).await;
-                return Err(ActionError::Cancelled);
+                (Err(error), _) => return Err(error.into()),
+                (Ok(result), _) => break result,
             }
         };
         let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
@@ -135,9 +131,31 @@ impl Ipython {
                 CellEnd::TimedOut | CellEnd::Stuck => CellOutcome::TimedOut(limit),
                 CellEnd::KernelDied | CellEnd::Restarted => CellOutcome::KernelDied,
             },
+            renewal,
             cwd,
             python: kernel.python().to_owned(),
         })
+    }
+
+    /// Replaces the kernel, if there is one, also under a cell that is running, which lets go of it then.
+    async fn restart(&self) -> Result<OwnedMutexGuard<Slot>, ActionError> {
+        let kernel = self.started().clone();
+        let restarted = match &kernel {
+            Some(kernel) => kernel.restart().await,
+            None => Ok(()),
+        };
+        let mut slot = Arc::clone(&self.kernel).lock_owned().await;
+        match restarted {
+            Ok(()) => slot.has_exports = false,
+            // There is none any more, and there will be another.
+            Err(Error::Ended { .. }) => *slot = Slot::default(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(slot)
+    }
+
+    fn restarts_stuck(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| settings.restart_stuck)
     }
 
     /// Whether there is a kernel, or one on its way.
@@ -166,13 +184,54 @@ impl Ipython {
         if let Some(kernel) = &slot.kernel {
             return Ok(kernel.clone());
         }
-        let Some(KernelSettings { python, confinement, editor }) = self.settings.clone() else {
+        let Some(KernelSettings { python, confinement, editor, .. }) = self.settings.clone() else {
             return Err(ActionError::Unavailable("this server runs no cells".into()));
         };
         let spec = KernelSpec { python, confinement, editor, ..KernelSpec::in_directory(cwd) };
         let kernel = Kernel::start(spec).await?;
         *self.started() = Some(kernel.clone());
         Ok(slot.kernel.insert(kernel).clone())
+    }
+}
+
+/// Runs a cell; the outer error is that of being called off. The slot is held until the cell has ended, whoever
+/// still waits for it.
+async fn attempt(
+    kernel: &Kernel,
+    mut slot: OwnedMutexGuard<Slot>,
+    code: String,
+    options: ExecuteOptions,
+    watch: Watch<'_>,
+) -> Result<(Result<CellResult, Error>, OwnedMutexGuard<Slot>), ActionError> {
+    let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
+    let subscriber = watch.output.is_some().then_some(subscriber);
+    let executing = tokio::spawn({
+        let kernel = kernel.clone();
+        async move {
+            let result = kernel.execute(code, ExecuteOptions { subscriber, ..options }).await;
+            match &result {
+                Ok(CellResult { ended: CellEnd::KernelDied | CellEnd::Restarted, .. }) => {
+                    slot.has_exports = false;
+                }
+                Err(Error::Ended { .. }) => *slot = Slot::default(),
+                _ => {}
+            }
+            (result, slot)
+        }
+    });
+    let running = async {
+        let pass_on = pass_on(outputs, watch.output);
+        tokio::join!(executing, pass_on).0
+    };
+    tokio::pin!(running);
+    tokio::select! {
+        ended = &mut running => ended.map_err(unexpected),
+        () = watch.call_off.called_off() => {
+            kernel.interrupt().await?;
+            // So that the next cell finds the kernel free.
+            let _ = tokio::time::timeout(HEED, running).await;
+            Err(ActionError::Cancelled)
+        }
     }
 }
 
@@ -195,8 +254,11 @@ impl From<Error> for ActionError {
             Error::Missing { .. }
             | Error::Unusable { .. }
             | Error::DidNotStart { .. }
-            | Error::Confinement(_) => Self::Unavailable(text),
-            Error::Busy { .. } => Self::Refused(text),
+            | Error::Confinement(_)
+            | Error::NeedsTcp => Self::Unavailable(text),
+            Error::Busy { .. } => {
+                Self::Refused(format!("{text}: `run_ipython` with `restart` = `true` does that"))
+            }
             Error::Directory { .. } => Self::Invalid(text),
             Error::Ended { .. } => Self::Gone(text),
             _ => Self::Internal(text),

@@ -31,10 +31,10 @@ pub use executor::{Executor, Settings, ShellSource, Watch};
 pub use ipython::KernelSettings;
 pub use observation::{
     CellObservation, CellOutcome, Completion, EditObservation, Edition, NothingRunning,
-    Observation, Outcome, OutputPiece, OutputSink, Page, ReadContent, RunObservation, Screenshot,
-    ShellReport,
+    Observation, Outcome, OutputPiece, OutputSink, Page, ReadContent, Renewal, RunObservation,
+    Screenshot, ShellReport,
 };
 #[cfg(feature = "serve")]
 pub(crate) use text_files::{edit, read};
 
-pub use request::{Action, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write};
+pub use request::{Action, Cell, Edit, EditCommand, Read, ReadAs, Request, Run, RunIn, Write};

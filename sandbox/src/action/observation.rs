@@ -63,6 +63,8 @@ pub struct RunObservation {
     pub continued: bool,
     /// The number of last lines that the content is, if there were more.
     pub last_lines: Option<usize>,
+    /// Bytes of the command's output that could not be kept, so far: the log is full.
+    pub lost: u64,
     /// Whether the output is for a program only.
     pub hidden: bool,
 }
@@ -136,10 +138,21 @@ pub struct CellObservation {
     pub pictures: Vec<String>,
     /// How it ended.
     pub outcome: CellOutcome,
+    /// Why the kernel is a new one, if it is.
+    pub renewal: Option<Renewal>,
     /// The directory of the shell, which the kernel follows.
     pub cwd: PathBuf,
     /// The Python of the kernel.
     pub python: PathBuf,
+}
+
+/// Why a cell was run in a new kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// Somebody wanted that.
+    AsAsked,
+    /// An earlier cell did not come to its end.
+    WasStuck,
 }
 
 /// How a cell ended.

@@ -11,16 +11,22 @@ pub struct Request {
     pub timeout: Option<Duration>,
 }
 
+/// A cell of the IPython kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The code.
+    pub code: String,
+    /// Run it in a new kernel. The former one ends, also under a cell that is running.
+    pub restart: bool,
+}
+
 /// Something to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Run a command in a shell, or go on with the one that runs there.
     Run(Run),
     /// Run a cell in the IPython kernel.
-    RunIpython {
-        /// The code.
-        code: String,
-    },
+    RunIpython(Cell),
     /// Read a file.
     Read(Read),
     /// Write lines of a file, or all of it.

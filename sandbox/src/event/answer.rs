@@ -32,6 +32,9 @@ enum Extras {
         command: String,
         metadata: Metadata,
         hidden: bool,
+        /// Bytes of output that could not be kept. Not for clients of OpenHands, who do not know this key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lost: Option<u64>,
     },
     Cell {
         code: String,
@@ -138,7 +141,7 @@ impl Answer {
 
     fn of(asked: &Asked, observation: Observation, form: ErrorForm) -> Self {
         match observation {
-            Observation::Run(run) => Self::run(run),
+            Observation::Run(run) => Self::run(run, form),
             Observation::Cell(cell) => Self::cell(asked, cell, form),
             Observation::Read { path, content } => match asked {
                 Asked::View { path } => match content {
@@ -202,7 +205,7 @@ impl Answer {
         Self { message, cause: None, observation, content, extras, success: None }
     }
 
-    fn run(run: RunObservation) -> Self {
+    fn run(run: RunObservation, form: ErrorForm) -> Self {
         let (prefix, suffix) = (texts::prefix(&run), texts::suffix(&run));
         let exit_code = match run.outcome {
             Outcome::Completed { exit_code, .. } => exit_code,
@@ -226,7 +229,8 @@ impl Answer {
             suffix,
         };
         let message = format!("Command `{command}` executed with exit code {exit_code}.");
-        let extras = Extras::Run { command, metadata, hidden };
+        let lost = (form.typed && run.lost > 0).then_some(run.lost);
+        let extras = Extras::Run { command, metadata, hidden, lost };
         let success = Some(exit_code == 0);
         Self { success, ..Self::new("run", message, texts::output(run), extras) }
     }

@@ -39,6 +39,8 @@ pub(super) struct CellArguments {
     pub(super) code: String,
     #[serde(default = "yes")]
     pub(super) include_extra: bool,
+    #[serde(default)]
+    pub(super) restart: bool,
     #[serde(default, rename = "kernel_init_code")]
     pub(super) _kernel_init_code: String,
 }

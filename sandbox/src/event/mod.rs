@@ -12,7 +12,7 @@ mod texts;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::action::{Action, ActionError, Write};
+use crate::action::{Action, ActionError, Cell, Write};
 use arguments::{
     BrowseArguments, CellArguments, EditArguments, InteractiveArguments, NoArguments,
     PathArguments, ReadArguments, RemoveArguments, RunArguments, WriteArguments,
@@ -103,10 +103,10 @@ pub fn parse(name: &str, mut args: Map<String, Value>) -> Result<Event, Malforme
     let (action, asked) = match name {
         "run" => arguments::<RunArguments>(name, args)?.into_action(),
         "run_ipython" => {
-            let CellArguments { code, include_extra, _kernel_init_code: _ } =
+            let CellArguments { code, include_extra, restart, _kernel_init_code: _ } =
                 arguments(name, args)?;
             let asked = Asked::Cell { code: code.clone(), include_extra };
-            (Ok(Action::RunIpython { code }), asked)
+            (Ok(Action::RunIpython(Cell { code, restart })), asked)
         }
         "read" => arguments::<ReadArguments>(name, args)?.into_action(),
         "write" => {

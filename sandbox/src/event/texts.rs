@@ -5,7 +5,7 @@ use std::{fmt::Write as _, path::Path, time::Duration};
 use crate::{
     action::{
         ActionError, CellObservation, CellOutcome, Completion, Edition, NothingRunning, Outcome,
-        Page, ReadContent, RunObservation,
+        Page, ReadContent, Renewal, RunObservation,
     },
     files::{self, numbered},
 };
@@ -51,6 +51,20 @@ fn beginning_lost(observation: &RunObservation) -> String {
 
 /// What stands after it.
 pub(super) fn suffix(observation: &RunObservation) -> String {
+    let mut text = ending(observation);
+    if observation.lost > 0 {
+        let _ = write!(
+            text,
+            "\n[{} bytes of output were lost: the log of this shell, or its disk, is full. Close the shell to \
+             begin a new log.]",
+            observation.lost
+        );
+    }
+    text
+}
+
+/// How the command stands.
+fn ending(observation: &RunObservation) -> String {
     match &observation.outcome {
         Outcome::Completed { exit_code, key, completion } => {
             let key = key.map(|key| format!(" CTRL+{} was sent.", key.to_ascii_uppercase()));
@@ -119,7 +133,7 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
         CellOutcome::KernelDied => {
             "[The kernel ended under this cell and was started anew; variables are gone.]".into()
         }
-        CellOutcome::Finished if text.is_empty() => {
+        CellOutcome::Finished if text.is_empty() && cell.renewal.is_none() => {
             "[Code executed successfully with no output]".into()
         }
         CellOutcome::Finished | CellOutcome::Raised => String::new(),
@@ -128,6 +142,20 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
         text.push('\n');
     }
     text.push_str(&note);
+    let renewal = match cell.renewal {
+        Some(Renewal::AsAsked) => {
+            "[A new kernel was started; variables of an earlier one are gone.]"
+        }
+        Some(Renewal::WasStuck) => {
+            "[An earlier cell did not come to its end, so a new kernel was started for this one; variables \
+             are gone.]"
+        }
+        None => "",
+    };
+    if !text.is_empty() && !renewal.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(renewal);
     if include_extra {
         let (cwd, python) = (cell.cwd.display(), cell.python.display());
         let _ = write!(text, "\n[Jupyter current working directory: {cwd}]");
@@ -359,6 +387,7 @@ mod tests {
             shell: None,
             continued,
             last_lines: Some(2),
+            lost: 0,
             hidden: false,
         };
         let completed =

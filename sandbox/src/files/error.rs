@@ -93,6 +93,16 @@ pub enum Error {
         /// The limit that applied.
         limit: u64,
     },
+    /// This machine has not enough memory for the file. Read a range of lines or the tail.
+    #[error(
+        "{path} has {size} bytes, more than there is memory for: read a range of lines or the tail"
+    )]
+    NoMemory {
+        /// The path as given.
+        path: PathBuf,
+        /// Bytes of the file.
+        size: u64,
+    },
     /// The content is no text. Read it as bytes or as media.
     #[error("{path} is binary ({media_type}): read it as bytes")]
     Binary {

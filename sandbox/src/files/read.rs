@@ -148,8 +148,12 @@ fn read_whole(path: &WorkspacePath, file: &File, size: u64, limit: u64) -> Resul
         return Err(too_large(path, size, limit));
     }
     let mut bytes = Vec::new();
-    // One byte more than expected, so that the read that finds the end needs no new memory.
-    bytes.reserve_exact(usize::try_from(size).map_err(|_| too_large(path, size, limit))? + 1);
+    // One byte more than expected, so that the read that finds the end needs no new memory. How much that
+    // is depends on a size that anybody can claim, so it may be more than there is.
+    let expected = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+    bytes
+        .try_reserve_exact(expected)
+        .map_err(|_| Error::NoMemory { path: path.as_path().to_path_buf(), size })?;
     let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
     match read.map_err(|source| path.failed(source))? as u64 {
         read if read > limit => Err(too_large(path, read, limit)),

@@ -102,8 +102,9 @@ pub fn move_entry(
     let renamed = match destination.existing {
         Existing::Replace => renameat(a.0, a.1, b.0, b.1),
         Existing::Refuse => match renameat_with(a.0, a.1, b.0, b.1, RenameFlags::NOREPLACE) {
-            // The file system cannot promise it, so the best is to look first.
-            Err(Errno::NOSYS | Errno::NOTSUP) => {
+            // The file system cannot promise it, so the best is to look first. What is wrong with the
+            // move itself, the plain one tells again.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 check_absent(to, &target)?;
                 renameat(a.0, a.1, b.0, b.1)
             }

@@ -149,7 +149,7 @@ pub enum Error {
     },
     /// The policy restricts TCP but the level or this kernel cannot.
     #[error(
-        "isolation level {level} cannot restrict TCP here: use landlock on Linux 6.7 or later, or leave the network unrestricted"
+        "isolation level {level} cannot restrict TCP here: use landlock (--require landlock) on Linux 6.7 or later, or leave the network unrestricted"
     )]
     NoTcpControl {
         /// The level.
@@ -182,6 +182,12 @@ pub enum Error {
     NoSuchLevel {
         /// What was said.
         name: String,
+    },
+    /// Somebody named ports that are none.
+    #[error("{text:?} names no network: use all, none, or ports such as 80,443,listen:8000")]
+    NoSuchNetwork {
+        /// What was said.
+        text: String,
     },
     /// The launcher was called with something that is no policy.
     #[error("bad launcher arguments: {reason}")]
@@ -305,6 +311,29 @@ impl FromStr for Level {
     fn from_str(text: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|level| level.name() == text);
         found.ok_or_else(|| Error::NoSuchLevel { name: text.to_owned() })
+    }
+}
+
+impl FromStr for Network {
+    type Err = Error;
+
+    /// `all`, `none`, or ports with commas between them, those to listen on as `listen:PORT`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (mut connect, mut listen) = (Vec::new(), Vec::new());
+        match text {
+            "all" => return Ok(Self::Unrestricted),
+            "none" => return Ok(Self::Tcp { connect, listen }),
+            _ => {}
+        }
+        for word in text.split(',') {
+            let (port, ports) = match word.strip_prefix("listen:") {
+                Some(port) => (port, &mut listen),
+                None => (word, &mut connect),
+            };
+            let port = port.parse();
+            ports.push(port.map_err(|_| Error::NoSuchNetwork { text: text.to_owned() })?);
+        }
+        Ok(Self::Tcp { connect, listen })
     }
 }
 

@@ -243,3 +243,22 @@ fn an_unknown_level_is_refused_with_those_that_there_are() {
     let error = "walls".parse::<Level>().unwrap_err().to_string();
     assert_eq!(error, "there is no isolation level \"walls\": use none or landlock");
 }
+
+#[test]
+fn a_network_is_named_by_its_ports() {
+    let tcp = |connect: &[u16], listen: &[u16]| Network::Tcp {
+        connect: connect.to_vec(),
+        listen: listen.to_vec(),
+    };
+    for (text, network) in [
+        ("all", Network::Unrestricted),
+        ("none", tcp(&[], &[])),
+        ("443", tcp(&[443], &[])),
+        ("80,listen:8000,443", tcp(&[80, 443], &[8000])),
+    ] {
+        assert_eq!(text.parse::<Network>().unwrap(), network, "{text}");
+    }
+    for text in ["", "none,80", "80,", "65536", "listen:", "loopback", "http"] {
+        assert!(text.parse::<Network>().is_err(), "{text}");
+    }
+}

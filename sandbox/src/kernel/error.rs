@@ -67,6 +67,12 @@ pub enum Error {
     /// The policy cannot be put in force here, so nothing was started.
     #[error("the kernel cannot be confined as demanded: {0}")]
     Confinement(#[source] isolation::Error),
+    /// Without Unix sockets a kernel is spoken to over TCP on loopback, and the policy restricts TCP.
+    #[error(
+        "cells need TCP within this machine, which the network that was chosen (--network) does not allow: run \
+         Python as a command instead, or choose all of the network"
+    )]
+    NeedsTcp,
     /// The operating system refused something; the text says what was attempted.
     #[error("{what}: {source}")]
     Io {

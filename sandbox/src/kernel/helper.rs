@@ -53,16 +53,17 @@ pub(super) struct Helper {
 impl Helper {
     pub(super) fn start(python: &Path, spec: &KernelSpec) -> Result<Self> {
         let mark = format!("{:032x}", rand::random::<u128>());
-        let directory = make_directory(&mark, spec.confinement.is_some())?;
+        let within_walls = spec.is_within_walls();
+        let directory = make_directory(&mark, within_walls)?;
         let mark_entry = OsString::from(format!("{MARK_VARIABLE}={mark}"));
         let mut command = python::command(python, spec.confinement.as_ref());
         // Unix sockets are nothing for others to find; without them there are signed messages over TCP.
-        let transport = if spec.confinement.is_none() { "ipc" } else { "tcp" };
+        let transport = if within_walls { "tcp" } else { "ipc" };
         command.args(["-c", BOOT]).arg(&directory).arg(&spec.cwd).arg(mark_entry).arg(transport);
         if let Some(editor) = &spec.editor {
             command.arg(SKILLS).arg(editor);
         }
-        if spec.confinement.is_some() {
+        if within_walls {
             // The home directory is probably not to be written to.
             command.env("IPYTHONDIR", directory.join("ipython"));
         }

@@ -47,7 +47,7 @@ pub use cell::{CellEnd, CellOutput, CellResult, ExecuteOptions};
 pub use error::{Error, Result};
 pub use python::find_python;
 
-use crate::isolation::Confinement;
+use crate::isolation::{Confinement, Level, Network};
 use helper::Helper;
 use task::{Answer, Control, Task};
 
@@ -75,6 +75,11 @@ impl KernelSpec {
     pub fn in_directory(cwd: impl AsRef<Path>) -> Self {
         Self { cwd: cwd.as_ref().to_owned(), ..Self::default() }
     }
+
+    /// Whether it may do less than we may, not only consume less.
+    fn is_within_walls(&self) -> bool {
+        self.confinement.as_ref().is_some_and(|confinement| confinement.policy.level > Level::None)
+    }
 }
 
 /// A running kernel. Clones speak to the same one, and it ends with the last of them.
@@ -89,6 +94,9 @@ impl Kernel {
     pub async fn start(spec: KernelSpec) -> Result<Self> {
         if let Some(Confinement { policy, .. }) = &spec.confinement {
             policy.check(policy.level).map_err(Error::Confinement)?;
+            if policy.network != Network::Unrestricted {
+                return Err(Error::NeedsTcp);
+            }
         }
         let python = match &spec.python {
             Some(python) => {

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use crate::event::{self, Event, Malformed};
 
+/// Longer limits are taken for this one: a year, which every clock can add to the present.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// What a client asks for.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -60,7 +63,8 @@ impl From<Malformed> for Failure {
 fn seconds(value: &Value) -> Result<Duration, Failure> {
     let wrong = || Failure::invalid(&format!("timeout must be a number of seconds, not {value}"));
     let seconds = value.as_f64().ok_or_else(wrong)?;
-    Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|_| wrong())
+    let limit = Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|_| wrong())?;
+    Ok(limit.min(LONGEST))
 }
 
 #[cfg(test)]
@@ -89,6 +93,12 @@ mod tests {
             let event = json!({"action": "close", "timeout": timeout});
             assert_eq!(check(&event).unwrap().timeout, None);
         }
+    }
+
+    #[test]
+    fn a_limit_that_no_clock_knows_is_a_long_one() {
+        let event = json!({"action": "close", "timeout": 1.8e19});
+        assert_eq!(check(&event).unwrap().timeout, Some(LONGEST));
     }
 
     #[test]

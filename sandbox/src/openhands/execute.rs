@@ -86,7 +86,7 @@ async fn stream_events(server: &Server, asked: Asked, events: &mpsc::Sender<sse:
 fn take(server: &Server, body: &Bytes) -> Result<Asked, Failure> {
     server.note_action();
     let asked = event::parse(body)?;
-    if matches!(asked.event.action, Ok(Action::RunIpython { .. })) && !server.plugins.jupyter {
+    if matches!(asked.event.action, Ok(Action::RunIpython(_))) && !server.plugins.jupyter {
         let detail = "JupyterRequirement not found: start the server with --plugins jupyter";
         return Err(Failure::of(ErrorKind::Unavailable, detail));
     }

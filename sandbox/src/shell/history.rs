@@ -101,7 +101,7 @@ fn finished(seq: Seq, events: Vec<Event>) -> Option<JobWatch> {
             }
             What::Marker(Marker::End { seq: heard, report }) if heard == seq => {
                 let result = at_prompt(seq, report, started, (event.offset, event.at), lost);
-                let status = JobStatus { started, result: Some(Arc::new(result)) };
+                let status = JobStatus { started, lost, result: Some(Arc::new(result)) };
                 return Some(JobWatch { seq, status: watch::channel(status).1 });
             }
             What::Lost { bytes } => lost += bytes,

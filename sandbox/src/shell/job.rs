@@ -39,7 +39,8 @@ pub struct Job {
     watch: JobWatch,
 }
 
-/// How long to wait for a command. Whatever ends the wait, the command goes on.
+/// How long to wait for a command. Whatever ends the wait, the command goes on. A time that ends beyond
+/// what clocks can tell is no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wait {
     /// End the wait when nothing new was printed for so long.
@@ -76,6 +77,8 @@ pub struct StillRunning {
     pub why: Why,
     /// Where in the session's log its output lies so far.
     pub output: Range<u64>,
+    /// Bytes of output that could not be kept (quota, disk full): so many at least.
+    pub lost: u64,
     /// Whether it seems to wait for input.
     pub input: InputHint,
 }
@@ -185,7 +188,7 @@ impl Job {
 
     async fn wait_within(&self, wait: Wait) -> Result<Progress> {
         let mut status = self.watch.status.clone();
-        let deadline = wait.limit.map(|limit| Instant::now() + limit);
+        let deadline = wait.limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut quiet = Quiet::start(self)?;
         // Made only after a look, so that a command that ends soon does not wake us by its output.
         let mut watch = None;
@@ -202,7 +205,7 @@ impl Job {
             if quiet.has_new_output(self)? {
                 looks = 0;
             }
-            let quiet_end = wait.quiet.map(|limit| quiet.since + limit);
+            let quiet_end = wait.quiet.and_then(|limit| quiet.since.checked_add(limit));
             let look_at = wait.pause_before_look(looks).map(|pause| quiet.since + pause);
             let next = [deadline, quiet_end, look_at].into_iter().flatten().min();
             tokio::select! {
@@ -229,7 +232,7 @@ impl Job {
                     return self.still_running(Why::Input, hint);
                 }
             }
-            if reached(wait.quiet.map(|limit| quiet.since + limit)) {
+            if reached(wait.quiet.and_then(|limit| quiet.since.checked_add(limit))) {
                 return self.still_running(Why::Quiet, self.look().await);
             }
             if reached(deadline) {
@@ -247,7 +250,8 @@ impl Job {
     }
 
     fn still_running(&self, why: Why, input: InputHint) -> Result<Progress> {
-        Ok(Progress::Running(StillRunning { why, output: self.output()?, input }))
+        let lost = self.watch.status.borrow().lost;
+        Ok(Progress::Running(StillRunning { why, output: self.output()?, lost, input }))
     }
 }
 

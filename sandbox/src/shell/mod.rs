@@ -39,6 +39,7 @@
 //! wait that ends leaves the command running.
 
 mod alive;
+mod arguments;
 pub(crate) mod boundary;
 mod config;
 mod confine;
@@ -69,6 +70,7 @@ mod task;
 mod tmux;
 mod watch;
 
+pub use arguments::ShellArguments;
 pub use boundary::whole_lines;
 pub use config::{Config, SessionSpec};
 pub use confine::enter;

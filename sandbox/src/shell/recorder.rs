@@ -77,6 +77,8 @@ struct Recording {
     lost: u64,
     /// When the log's time was last set because bytes were dropped.
     touched: Option<Instant>,
+    /// Bytes whose loss is in the index, since the latest marker.
+    noted: u64,
     /// Lines that the index could not take yet.
     unwritten: Vec<u8>,
     /// Markers that were seen: each counts once.
@@ -101,6 +103,7 @@ impl Recording {
             quota,
             lost: 0,
             touched: None,
+            noted: 0,
             unwritten: Vec::new(),
             last_start: None,
             last_end: None,
@@ -121,6 +124,7 @@ impl Recording {
                 Some(marker) => {
                     self.flush_text();
                     self.note_lost();
+                    self.noted = 0;
                     let is_end = matches!(marker, Marker::End { .. });
                     self.note(What::Marker(marker));
                     // Whoever sees later text in the log can know that the command has ended. The
@@ -176,6 +180,10 @@ impl Recording {
         if lost > 0 {
             self.lost += lost;
             self.touch();
+            // Who waits for the command learns of it soon, and by few lines: each tells as much as all before.
+            if self.lost >= self.noted {
+                self.note_lost();
+            }
         }
         self.text = text;
         self.text.clear();
@@ -192,6 +200,7 @@ impl Recording {
     fn note_lost(&mut self) {
         if self.lost > 0 {
             let bytes = std::mem::take(&mut self.lost);
+            self.noted += bytes;
             self.note(What::Lost { bytes });
         }
     }

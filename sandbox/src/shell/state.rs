@@ -91,6 +91,8 @@ pub struct CommandResult {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JobStatus {
     pub(crate) started: Option<Started>,
+    /// Bytes of output that could not be kept, as far as is known.
+    pub(crate) lost: u64,
     pub(crate) result: Option<Arc<CommandResult>>,
 }
 

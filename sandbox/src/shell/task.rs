@@ -217,6 +217,8 @@ impl Task {
             What::Lost { bytes } => {
                 if let Current::Running(running) = &mut self.current {
                     running.lost += bytes;
+                    let lost = running.lost;
+                    running.status.send_modify(|status| status.lost = lost);
                 }
             }
             What::Marker(Marker::Start { seq }) => self.take_start(seq, event.offset, event.at),
@@ -236,7 +238,10 @@ impl Task {
                 running.lost = 0;
                 running.look_at = None;
                 let started = Started { offset, at };
-                running.status.send_modify(|status| status.started = Some(started));
+                running.status.send_modify(|status| {
+                    status.started = Some(started);
+                    status.lost = 0;
+                });
             }
             // The first shell after it, which may have died since.
             Current::Starting { before, .. } => {

@@ -20,10 +20,10 @@ fn what_is_required_holds_for_commands_and_cells() {
         Err(error) => panic!("{error}"),
     }
     let [temporary, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let arguments =
-        ["--require", "landlock", "--plugins", "jupyter", "--kernel-python", kernel_python()];
+    let jupyter = ["--plugins", "jupyter", "--kernel-python", kernel_python()];
+    let walls = ["--require", "landlock", "--limit-file-size", "1"];
     let server = Server::start_with(&Options {
-        arguments: arguments.map(str::to_owned).to_vec(),
+        arguments: [walls, jupyter].concat().into_iter().map(str::to_owned).collect(),
         variables: vec![("TMPDIR", temporary.path().to_str().unwrap().to_owned())],
         ..Options::default()
     });
@@ -37,4 +37,5 @@ fn what_is_required_holds_for_commands_and_cells() {
     let written = server.action("write", json!({"path": target, "content": "x"}));
     assert_eq!(written["extras"]["error_id"], "outside_workspace", "{written}");
     assert!(!target.exists());
+    assert_eq!(exit_code(&server.run("head -c 2M /dev/zero > big")), 128 + 25);
 }

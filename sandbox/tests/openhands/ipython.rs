@@ -121,6 +121,22 @@ fn the_wait_for_other_cells_counts() {
 }
 
 #[test]
+fn after_a_cell_that_heeds_nothing_the_next_one_has_a_new_kernel() {
+    let server = start();
+    let stubborn = "import time
+while True:
+    try: time.sleep(1000)
+    except KeyboardInterrupt: pass";
+    let args = json!({"code": stubborn, "include_extra": false});
+    let stuck = server.action_within("run_ipython", args, Some(0.5));
+    assert!(content(&stuck).contains("[Execution timed out (0.5 seconds).]"), "{stuck}");
+    let next = cell(&server, "'time' in globals()");
+    let text = content(&next);
+    assert!(text.starts_with("False\n[An earlier cell did not come to its end"), "{text}");
+    assert!(content(&cell(&server, "1")).starts_with('1'));
+}
+
+#[test]
 fn without_the_plugin_there_are_no_cells() {
     let server = Server::start();
     let reply = server.event(&json!({"action": "run_ipython", "args": {"code": "1"}}));

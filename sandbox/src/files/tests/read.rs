@@ -151,3 +151,17 @@ fn stat_tells_what_is_there() {
         assert!(matches!(stat(&fixture.path("none"), links), Err(Error::NotFound { .. })));
     }
 }
+
+#[test]
+fn a_file_that_claims_more_than_there_is_memory_is_refused() {
+    let fixture = Fixture::new();
+    let path = fixture.put("huge", "");
+    let claimed = 1 << 43;
+    File::options().write(true).open(fixture.inside("huge")).unwrap().set_len(claimed).unwrap();
+    let refused = read_bytes(&path, u64::MAX);
+    assert!(
+        matches!(refused, Err(Error::NoMemory { size, .. }) if size == claimed),
+        "{:?}",
+        refused.map(|bytes| bytes.len())
+    );
+}

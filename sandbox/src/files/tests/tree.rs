@@ -146,3 +146,42 @@ fn deep_trees_do_no_harm() {
     remove(&top, Removal::Recursive).unwrap();
     assert_eq!(fixture.names("."), ["twin"]);
 }
+
+/// NFS and 9p know no rename that refuses to replace, and say that with the word for a directory that is
+/// moved into itself.
+#[test]
+#[cfg(target_os = "linux")]
+fn moving_where_renames_cannot_refuse() {
+    use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
+
+    let fixture = Fixture::new();
+    let (file, taken) = (fixture.put("file", "1"), fixture.put("taken", "2"));
+    let tree = fixture.path("tree");
+    fixture.put("tree/leaf", "3");
+    let deny = SeccompFilter::new(
+        [(libc::SYS_renameat2, Vec::new())].into(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(22),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    let program: seccompiler::BpfProgram = deny.unwrap().try_into().unwrap();
+    std::thread::scope(|scope| {
+        // A filter binds the thread that sets it.
+        let moves = scope.spawn(|| {
+            apply_filter(&program).unwrap();
+            let move_to = |from: &WorkspacePath, to: &str| {
+                move_entry(from, &fixture.path(to), Destination::default())
+            };
+            let refused = move_to(&file, "taken");
+            assert!(matches!(refused, Err(Error::Exists { .. })), "{refused:?}");
+            move_to(&file, "new").unwrap();
+            let within = move_to(&tree, "tree/below");
+            assert!(matches!(within, Err(Error::IntoItself { .. })), "{within:?}");
+            move_to(&tree, "elsewhere").unwrap();
+        });
+        moves.join().unwrap();
+    });
+    assert_eq!(fixture.content("new"), b"1");
+    assert_eq!(fixture.content("elsewhere/leaf"), b"3");
+    assert_eq!(read_bytes(&taken, 9).unwrap(), b"2");
+}

@@ -45,6 +45,11 @@ pub enum Act {
         /// The code, or - to read it from stdin
         code: String,
     },
+    /// Give the agent a new IPython kernel; variables are gone, and a cell that is running ends
+    RestartKernel {
+        #[command(flatten)]
+        shell: AgentShell,
+    },
     /// Print a file, or some of its lines
     Read(Read),
     /// Write a file; its last line is ended

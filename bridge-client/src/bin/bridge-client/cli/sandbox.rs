@@ -207,6 +207,9 @@ pub struct Limits {
     /// Write every byte as it came, carriage returns included
     #[arg(long)]
     pub raw: bool,
+    /// Keep colours in the text of --json. Without --json they are as the command printed them
+    #[arg(long)]
+    pub colours: bool,
 }
 
 /// `sandbox run COMMAND`
@@ -244,8 +247,11 @@ pub struct ReadOutput {
     #[arg(long, value_name = "N")]
     pub bytes: Option<u64>,
     /// Write the bytes as they are, instead of what a terminal would show
-    #[arg(long)]
+    #[arg(long, conflicts_with = "colours")]
     pub raw: bool,
+    /// Keep colours
+    #[arg(long)]
+    pub colours: bool,
 }
 
 /// `sandbox create`

@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::screen::Screen;
+use super::screen::{Screen, complain_of_lost};
 use super::{CANCEL_WAIT, Context, typed};
 use crate::cli::act::{Act, AgentShell, EditFile, Place, Read, Run};
 use crate::cli::sandbox::Edit;
@@ -26,6 +26,10 @@ pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
             let code = text_or_stdin(code)?;
             let args = json!({"code": code, "include_extra": false});
             streamed(context, action("run_ipython", &shell, args)).await
+        }
+        Act::RestartKernel { shell } => {
+            let args = json!({"code": "", "restart": true, "include_extra": false});
+            reported(context, action("run_ipython", &shell, args)).await
         }
         Act::Read(Read { place, start, end, view }) => {
             let mut args = json!({"path": place.path});
@@ -159,6 +163,7 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     let raw = to_raw_value(&params).expect("our own types always print");
     let client = context.client().await?;
     let mut call = client.call_raw(Execute::NAME, Some(raw), context.timeout);
+    let shell = params.shell.clone();
     let mut screen = Screen::new(&client, params.shell, None, false, &mut context.output);
     let mut shown = Shown::Nothing;
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
@@ -194,6 +199,7 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     let exit_code = metadata["exit_code"].as_i64();
     let suffix = metadata["suffix"].as_str().unwrap_or_default();
     let has_failed = observation.success == Some(false);
+    let lost = observation.extras.get("lost").and_then(Value::as_u64).unwrap_or(0);
     show(&mut context, &result, |observation| match shown {
         // A command that goes on may have been seen before; what is new of it is in the content.
         Shown::Nothing if exit_code == Some(-1) => Some(observation.content),
@@ -201,6 +207,9 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
         _ => None,
     })
     .await?;
+    if context.output.style != Style::Json {
+        complain_of_lost(lost, &shell);
+    }
     match exit_code {
         None if has_failed => Err(Failure::Command(1)),
         None | Some(0) => Ok(()),

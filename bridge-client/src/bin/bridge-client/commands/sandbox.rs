@@ -125,17 +125,24 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
         from: arguments.from,
         bytes: arguments.bytes,
         raw: arguments.raw,
-        colours: false,
+        colours: arguments.colours,
     };
-    if !arguments.raw {
+    if !arguments.raw && !arguments.colours {
         return shown::<ReadOutput>(context, &params, |read| read.text.unwrap_or_default()).await;
     }
     let result = context.call::<ReadOutput>(&params).await?;
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
     }
-    let base64 = typed::<ReadOutput>(&result)?.base64.unwrap_or_default();
-    context.output.bytes(&decoded::<ReadOutput>(&base64)?).await
+    let read = typed::<ReadOutput>(&result)?;
+    match read.text {
+        // Of what a terminal obeys, the daemon has left nothing in it but colours.
+        Some(text) => context.output.bytes(format!("{text}\n").as_bytes()).await,
+        None => {
+            let base64 = read.base64.unwrap_or_default();
+            context.output.bytes(&decoded::<ReadOutput>(&base64)?).await
+        }
+    }
 }
 
 async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use bridge_protocol::methods::sandbox::shells::ShellName;
 
 use super::decoded;
 use crate::failure::Failure;
-use crate::output::{Output, Style};
+use crate::output::{self, Output, Style};
 
 /// Bytes to read at once when some are missing.
 const READ: u64 = 1 << 20;
@@ -83,6 +83,16 @@ impl<'a> Screen<'a> {
             }
             None => self.output.bytes(bytes).await,
         }
+    }
+}
+
+/// Says that output could not be kept, if that is so.
+pub fn complain_of_lost(bytes: u64, shell: &ShellName) {
+    if bytes > 0 {
+        output::complain(&format!(
+            "{bytes} bytes of output were lost: the log of shell {shell}, or its disk, is full (see \
+             --log-quota of bridge-daemon); close the shell to begin a new log"
+        ));
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::sandbox::{Limits, Run, Wait};
-use crate::commands::screen::Screen;
+use crate::commands::screen::{Screen, complain_of_lost};
 use crate::commands::{Context, decoded, typed};
 use crate::failure::Failure;
 use crate::output::{self, Style};
@@ -49,6 +49,7 @@ fn options(context: &Context, limits: &Limits) -> WaitOptions {
         limit_ms: limits.limit.map(milliseconds),
         return_on_input: limits.return_on_input,
         stream: context.output.style != Style::Json,
+        colours: limits.colours,
         ..WaitOptions::default()
     }
 }
@@ -70,6 +71,7 @@ async fn follow<M: MethodType<Result = CommandState>>(
         screen.output.json(&result).await?;
     } else {
         finish(&mut screen, &state).await?;
+        complain_of_lost(state.output.lost, &state.shell);
     }
     client.close().await;
     exit(&state)
