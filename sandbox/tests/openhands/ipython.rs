@@ -127,6 +127,8 @@ fn after_a_cell_that_heeds_nothing_the_next_one_has_a_new_kernel() {
 while True:
     try: time.sleep(1000)
     except KeyboardInterrupt: pass";
+    // The start of the kernel would count.
+    cell(&server, "0");
     let args = json!({"code": stubborn, "include_extra": false});
     let stuck = server.action_within("run_ipython", args, Some(0.5));
     assert!(content(&stuck).contains("[Execution timed out (0.5 seconds).]"), "{stuck}");
