@@ -214,7 +214,7 @@ fn settings(
 fn editor(arguments: &ServeArguments, cwd: &Path, state: &Path) -> Option<EditorSettings> {
     let port = env::var("VSCODE_PORT").ok()?.parse().ok()?;
     let wanted = arguments.plugins.contains(&Plugin::Vscode) && arguments.vscode_server.exists();
-    let base_path = env::var("OPENVSCODE_SERVER_BASE_PATH").ok().or_else(|| {
+    let base_path = env::var("OPENVSCODE_SERVER_BASE_PATH").ok().and_then(as_base).or_else(|| {
         let (id, url) = (env::var("RUNTIME_ID").ok()?, env::var("RUNTIME_URL").ok()?);
         let path = url.split_once("://").map_or(&*url, |(_, rest)| rest).split_once('/')?.1;
         path.starts_with(&id).then(|| format!("/{id}/vscode"))
@@ -223,6 +223,12 @@ fn editor(arguments: &ServeArguments, cwd: &Path, state: &Path) -> Option<Editor
     let folder = folder.filter(|folder| folder.is_dir()).unwrap_or_else(|| cwd.to_owned());
     let program = arguments.vscode_server.clone();
     wanted.then(|| EditorSettings { program, port, folder, base_path, state: state.to_owned() })
+}
+
+/// A path as the editor wants it: with a slash before it and none behind it. None if there is nothing between.
+fn as_base(path: String) -> Option<String> {
+    let names = path.trim_matches([' ', '/']);
+    (!names.is_empty()).then(|| format!("/{names}"))
 }
 
 /// Different servers must not find one another's shells.
@@ -253,6 +259,15 @@ fn ended() -> anyhow::Result<impl Future<Output = ()>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_path_of_an_editor_begins_with_a_slash() {
+        for (given, base) in
+            [("", None), ("/", None), ("a/b/", Some("/a/b")), ("/vscode", Some("/vscode"))]
+        {
+            assert_eq!(as_base(given.into()).as_deref(), base, "{given:?}");
+        }
+    }
 
     #[test]
     fn silence_is_ten_seconds_unless_somebody_says_otherwise() {

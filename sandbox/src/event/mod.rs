@@ -53,7 +53,7 @@ const NOT_FOR_SERVERS: [&str; 14] = [
 ];
 
 /// Actions that are carried out.
-const KNOWN: [&str; 10] =
+pub(crate) const KNOWN: [&str; 10] =
     ["run", "run_ipython", "read", "write", "edit", "browse", "mkdir", "rmdir", "rm", "close"];
 
 /// An action as it came.

@@ -101,4 +101,11 @@ mod tests {
         described.sort();
         assert_eq!(described, routes);
     }
+
+    #[test]
+    fn the_description_has_exactly_these_actions() {
+        let description: Value = serde_json::from_str(OPENAPI).unwrap();
+        let described = &description["components"]["schemas"]["Event"]["properties"]["action"];
+        assert_eq!(described["enum"], serde_json::json!(crate::event::KNOWN));
+    }
 }
