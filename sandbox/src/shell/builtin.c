@@ -2,19 +2,19 @@
  *
  * How a command runs: the owner writes its text to the file `command` and two secrets to the pipe
  * ("S;number;nonce" and "E;number;nonce", of one length each), and presses a key, on which we enter the line
- * ` __sb`. That takes both, prints the first as the start marker, evaluates the text as `eval` would, at top level, and prints the second as the
- * end marker, with what the shell knows about itself. The secrets are in no variable, and no program that
- * the shell starts inherits the pipe, which has no name by then.
+ * ` __sb`. That takes both, prints the first as the start marker, evaluates the text as `eval` would, at top
+ * level, and prints the second as the end marker, with what the shell knows about itself. The secrets are in no
+ * variable, and no program that the shell starts inherits the pipe, which has no name by then.
  *
  * When Ctrl-C throws bash back to its prompt, evaluating does not return to us, but bash then undoes what
  * it has begun, and calls `leave` for that. `__sb prompt` is an entry of PROMPT_COMMAND, the last one, since
  * `PROMPT_COMMAND=...` replaces only the first. `__sb recover` is bound to a key that the owner presses
- * when it has heard nothing. Another key has us write the environment of programs to a file that was opened at the
- * start, if need be by the launcher of a confined shell; nothing is run for that.
+ * when it has heard nothing. Another key has us write the environment of programs to a file that was opened
+ * at the start, if need be by the launcher of a confined shell; nothing is run for that.
  *
  * All this could be written in bash, and was: it took most of bash's time for a command, and every option
- * and trap of the user had to be kept from showing or disturbing it. Here there is nothing to see for them but the
- * name, before the start marker: in no command's output.
+ * and trap of the user had to be kept from showing or disturbing it. Here there is nothing to see for them but
+ * the name, before the start marker: in no command's output.
  *
  * Known limit: when line editing is turned off (`set +o emacs`) by something that a text calls, bash reads
  * the rest of the text from the terminal. The owner sees that and interrupts it. Where the text itself

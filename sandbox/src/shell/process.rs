@@ -136,11 +136,12 @@ pub(crate) async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<P
     processes.iter().filter(|process| process.is_alive()).copied().collect()
 }
 
-/// Every living process that belongs to a session: it is in the kernel session of the leader, or carries the
-/// session's mark in its environment (a daemon that has left the kernel session still does), or comes from
-/// one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes the place of
-/// parents that have ended (`builtin.c`). What is lost is a process that has left the kernel session *and* cleared its
-/// environment *and* outlived its ancestors up to the shell, after which the shell itself has ended. Those who are `known` to belong are not lost.
+/// Every living process that belongs to a session: it is in the kernel session of the leader, or carries
+/// the session's mark in its environment (a daemon that has left the kernel session still does), or comes
+/// from one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes
+/// the place of parents that have ended (`builtin.c`). What is lost is a process that has left the kernel
+/// session *and* cleared its environment *and* outlived its ancestors up to the shell, after which the shell
+/// itself has ended. Those who are `known` to belong are not lost.
 pub(crate) fn members(leader: ProcessId, mark: &str, known: &[ProcessId]) -> Vec<ProcessId> {
     let stats = all_pids().filter_map(|pid| Some((pid, Stat::of(pid)?)));
     let (mut members, mut others): (Vec<_>, Vec<_>) = stats.partition(|(pid, stat)| {

@@ -10,6 +10,7 @@ mod ipython;
 #[path = "../support/kernel_python.rs"]
 mod kernel_python;
 mod launcher;
+mod output;
 mod run;
 mod server;
 mod survival;
