@@ -21,7 +21,7 @@ use super::{
     index::IndexReader,
     keeper,
     launch::{Launcher, Place, SecretPipe},
-    ledger::{Entry, SessionDir, SessionId, write_private},
+    ledger::{Entry, SessionDir, SessionId, overwrite_beginning, write_private},
     marker::{Kind, Seq},
     messages::Control,
     process::{self, ProcessId},
@@ -263,7 +263,8 @@ impl Shells {
         launcher.write_start(&spec.cwd, &spec.environment)?;
         let dir = &launcher.dir;
         for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
-            write_private(&file, b"").map_err(Error::io("making the files of the session"))?;
+            overwrite_beginning(&file, b"")
+                .map_err(Error::io("making the files of the session"))?;
         }
         let launched = launcher.launch(Place::NewSession { size: spec.size }, FIRST).await?;
         let entry = Entry {
@@ -285,7 +286,8 @@ impl Shells {
             unheard: None,
             recorder_died: false,
         };
-        self.spawn(launcher, entry, launched.pipe, history)
+        // There is no shell yet, and looking for it would only keep it from starting.
+        self.spawn(launcher, entry, None, launched.pipe, history)
     }
 
     /// Takes over what earlier owners have left.
@@ -340,7 +342,7 @@ impl Shells {
         if let Some(seq) = history.unheard {
             pipe.announce_again(&launcher.dir, seq, Kind::StartUp)?;
         }
-        self.spawn(launcher, entry, pipe, history).map(Some)
+        self.spawn(launcher, entry, shell, pipe, history).map(Some)
     }
 
     /// Removes a session that is not there any more, or has never quite been.
@@ -360,6 +362,7 @@ impl Shells {
         &self,
         launcher: Launcher,
         entry: Entry,
+        shell: Option<ProcessId>,
         pipe: SecretPipe,
         history: History,
     ) -> Result<Session> {
@@ -370,7 +373,7 @@ impl Shells {
             Current::Idle => Phase::Idle,
             Current::Running(running) => Phase::Running(running.seq),
         };
-        let shell = launcher.shell(entry.leader).unwrap_or(entry.leader);
+        let shell = shell.unwrap_or(entry.leader);
         let status = Status { phase, cwd, shell, size: entry.size, restarts: 0 };
         let (status, status_receiver) = watch::channel(status);
         let (job, job_receiver) = watch::channel(latest);
