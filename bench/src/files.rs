@@ -24,11 +24,13 @@ const OURS: &str = "Run Bridge";
 const FIRST: &str = "the first line.\n";
 const OTHER: &str = "another line...\n";
 const OTHER_LINES: &str = "0123456789abcde\n";
-const SIZES: [(&str, usize, usize); 2] = [("1 KiB", 1024, 200), ("10 MiB", 10 * 1024 * 1024, 8)];
+/// A size, how often it is measured in a row, and how many such rows there are in a round.
+const SIZES: [(&str, usize, usize, usize); 2] =
+    [("1 KiB", 1024, 20, 10), ("10 MiB", 10 * 1024 * 1024, 4, 2)];
 
-/// What does the same as the standard library. Reading as text also finds the encoding and the lines, and an
-/// edit keeps the old text.
-const JUDGED: [&str; 3] = ["write", "write and sync", "read"];
+/// What is judged. Syncing mostly shows the disk, reading as text also finds the encoding and the lines, and an edit
+/// keeps the old text.
+const JUDGED: [&str; 2] = ["write", "read"];
 /// Judged is a disk, where workspaces lie. Memory shows what the calls alone cost.
 const DISK: &str = "on a disk";
 const MEMORY: &str = "in memory";
@@ -43,7 +45,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
             measure_in(&mut series, place, directory.path())?;
         }
     }
-    for (size, _, _) in SIZES {
+    for (size, ..) in SIZES {
         for what in ["write", "write and sync", "read", "read as text", "edit"] {
             for (place, _) in &places {
                 let group = format!("File, {what}, {size} {place}: p50 in µs, and × std::fs");
@@ -64,16 +66,23 @@ fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> 
     let workspace = Workspace::confined(directory)?;
     // Left to the system, since syncing mostly measures the disk; it is shown apart.
     let unsynced = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };
-    for (size, bytes, count) in SIZES {
+    for (size, bytes, in_a_row, rows) in SIZES {
         let content = FIRST.to_owned() + &OTHER_LINES.repeat(bytes / 16 - 1);
         let (plain, path) = (directory.join("plain"), workspace.path("ours")?);
         let limit = bytes as u64;
         let mut compare =
             |what: &str, std: &dyn Fn() -> Result<()>, ours: &dyn Fn() -> Result<()>| {
-                // In a row each, not in turns: a write leaves work to the system, which slows down
-                // the next one, and that shall be the same one's.
-                for (arm, work) in [(STD, std), (OURS, ours)] {
-                    let times = (0..count).map(|_| timed(work)).collect::<Result<_>>()?;
+                // Not in turns: a write leaves work to the system, which slows down the next one, and that
+                // shall mostly be the same one's.
+                let mut times = [Vec::new(), Vec::new()];
+                for _ in 0..rows {
+                    for (times, work) in times.iter_mut().zip([std, ours]) {
+                        for _ in 0..in_a_row {
+                            times.push(timed(work)?);
+                        }
+                    }
+                }
+                for (arm, times) in [STD, OURS].into_iter().zip(times) {
                     series.add(format!("{what} {size} {place}"), arm, median_of(times) * 1e6);
                 }
                 Ok::<_, anyhow::Error>(())
