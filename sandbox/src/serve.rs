@@ -148,7 +148,7 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         eprintln!("sandbox: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
             jupyter: arguments.plugins.contains(&Plugin::Jupyter),
-            editor: editor(&arguments, &cwd, &shells.root),
+            editor: editor(&arguments, &cwd, &shells.root, &shells.policy),
         };
         let traces = arguments.debug;
         let config = openhands::Config { shells, actions, access, traces, plugins };
@@ -211,9 +211,20 @@ fn settings(
 }
 
 /// The editor, if it is asked for, has a port and is installed.
-fn editor(arguments: &ServeArguments, cwd: &Path, state: &Path) -> Option<EditorSettings> {
+fn editor(
+    arguments: &ServeArguments,
+    cwd: &Path,
+    state: &Path,
+    policy: &Policy,
+) -> Option<EditorSettings> {
     let port = env::var("VSCODE_PORT").ok()?.parse().ok()?;
     let wanted = arguments.plugins.contains(&Plugin::Vscode) && arguments.vscode_server.exists();
+    if wanted && !policy.is_empty() {
+        eprintln!(
+            "sandbox: no editor is started, since its terminals would have no walls and no limits"
+        );
+        return None;
+    }
     let base_path = env::var("OPENVSCODE_SERVER_BASE_PATH").ok().and_then(as_base).or_else(|| {
         let (id, url) = (env::var("RUNTIME_ID").ok()?, env::var("RUNTIME_URL").ok()?);
         let path = url.split_once("://").map_or(&*url, |(_, rest)| rest).split_once('/')?.1;

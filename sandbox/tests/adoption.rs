@@ -10,7 +10,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use sandbox::shell::{Config, Ended, Phase};
+use sandbox::{
+    isolation::{Network, Policy},
+    shell::{Config, Ended, Phase, Shells},
+};
 use support::{Home, Owner, ended, id, kill, start_of, test, text_of, until_changed, within};
 
 #[test]
@@ -46,6 +49,43 @@ fn an_owner_that_cannot_find_out_takes_nothing_away() {
         let result = ended(&job).await;
         assert_eq!((result.exit_code, &*text_of(&session, &result)), (0, "on\nit\ngot it\n"));
         shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn an_owner_that_may_not_start_takes_nothing_away() {
+    test(async {
+        let home = Home::new();
+        let mut owner = Owner::run(&home, "echo on; read -r x; echo \"got $x\"");
+        owner.until_printed("on");
+        owner.kill();
+        let network = Network::Tcp { connect: vec![], listen: vec![] };
+        let policy = Policy { network, ..Policy::default() };
+        let refused = Shells::open(Config { policy, ..home.config() }).await.unwrap_err();
+        assert!(refused.to_string().contains("cannot restrict TCP"), "{refused}");
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).expect("the session is there");
+        let job = session.latest().unwrap();
+        start_of(&job).await;
+        session.type_bytes("it\r").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// Only root can make a directory of somebody else.
+#[test]
+fn a_state_directory_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give a directory away");
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        fs::create_dir_all(home.root()).unwrap();
+        std::os::unix::fs::chown(home.root(), Some(65534), None).unwrap();
+        let refused = Shells::open(home.config()).await.unwrap_err();
+        assert!(refused.to_string().contains("belongs to another user"), "{refused}");
     });
 }
 

@@ -234,9 +234,9 @@ fn what_cannot_be_enforced_is_not_started() {
     test(async {
         let home = Home::new();
         let config = Config { require: Level::Landlock, ..home.config() };
-        let shells = home.open_with(config).await;
-        let error = shells.create(home.spec("a")).await.unwrap_err();
+        let error = Shells::open(config.clone()).await.unwrap_err();
         assert!(error.to_string().contains("landlock is required here"), "{error}");
+        let shells = home.open_with(Config { policy: policy(&home), ..config }).await;
         let mut missing = policy(&home);
         missing.writable.push(home.work().join("missing"));
         let mut inviting = policy(&home);

@@ -50,16 +50,10 @@ impl ShellService {
         let bash = config.bash.clone();
         let root = config.root.clone();
         let opened = Shells::open(config).await;
-        if let Err(sandbox::Error::TmuxMissing { .. }) = opened {
+        if let Err(sandbox::Error::TmuxMissing { .. } | sandbox::Error::Invalid(_)) = opened {
             state::remove_unused(&root);
         }
         let shells = opened?;
-        // Better now than with the first command; and kernels do not ask again.
-        if let Err(error) = shells.check_policy() {
-            let _ = shells.shut_down().await;
-            state::remove(&root);
-            return Err(error.into());
-        }
         Ok(Self {
             root,
             directory,

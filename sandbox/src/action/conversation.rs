@@ -27,6 +27,9 @@ const INTERRUPT: &str = "C-c";
 const HEED: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(1)];
 
+/// How long a command may take to begin, before a Ctrl-C is pressed all the same.
+const START: Duration = Duration::from_secs(2);
+
 /// How long to wait for a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
@@ -377,8 +380,10 @@ async fn send(session: &Session, ask: &Ask<'_>) -> Result<(), ActionError> {
 
 /// Presses Ctrl-C for a command, and returns its result if it heeds that.
 async fn interrupt(job: &Job) -> Result<Option<Arc<CommandResult>>, ActionError> {
-    // Before that, nobody would be there to hear it.
-    job.started().await?;
+    // Before that, nobody would be there to hear it; but it may never be heard.
+    if let Ok(started) = tokio::time::timeout(START, job.started()).await {
+        started?;
+    }
     for patience in HEED {
         job.session().press([INTERRUPT.parse::<Key>()?]).await?;
         let wait = Wait { limit: Some(patience), ..Wait::default() };

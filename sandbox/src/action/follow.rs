@@ -26,14 +26,19 @@ async fn pass_on(
     wait: Wait,
     sink: &OutputSink,
 ) -> Result<Progress, Error> {
-    job.started().await?;
+    let waiting = job.wait(wait);
+    tokio::pin!(waiting);
+    tokio::select! {
+        biased;
+        started = job.started() => started?,
+        // One that is not heard of has limits, too.
+        progress = &mut waiting => return progress,
+    }
     let offset = match from {
         Some(offset) => offset,
         None => job.output()?.start,
     };
     let mut output = job.follow_from(offset)?;
-    let waiting = job.wait(wait);
-    tokio::pin!(waiting);
     let mut buffer = vec![0; 16 << 10];
     let mut pieces = Pieces { sink, offset, held: Vec::new(), harmless: Harmless::default() };
     let progress = loop {

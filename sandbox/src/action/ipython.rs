@@ -100,14 +100,14 @@ impl Ipython {
         let mut renewal = cell.restart.then_some(Renewal::AsAsked);
         let result = loop {
             let exports = if slot.has_exports { None } else { exports().await };
-            slot.has_exports |= exports.is_some();
+            let brings_exports = exports.is_some();
             let options = ExecuteOptions {
                 cwd: Some(cwd.clone()),
                 environment: exports.unwrap_or_default(),
                 timeout: Some(limit.saturating_sub(began.elapsed())),
                 subscriber: None,
             };
-            match attempt(&kernel, slot, cell.code.clone(), options, watch).await? {
+            match attempt(&kernel, slot, cell.code.clone(), options, brings_exports, watch).await? {
                 // Cells come one by one, so it is an earlier one, which did not heed its end.
                 (Err(Error::Busy { .. }), returned)
                     if self.restarts_stuck() && renewal.is_none() =>
@@ -201,6 +201,7 @@ async fn attempt(
     mut slot: OwnedMutexGuard<Slot>,
     code: String,
     options: ExecuteOptions,
+    brings_exports: bool,
     watch: Watch<'_>,
 ) -> Result<(Result<CellResult, Error>, OwnedMutexGuard<Slot>), ActionError> {
     let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
@@ -213,12 +214,14 @@ async fn attempt(
                 Ok(CellResult { ended: CellEnd::KernelDied | CellEnd::Restarted, .. }) => {
                     slot.has_exports = false;
                 }
+                Ok(_) => slot.has_exports |= brings_exports,
                 Err(Error::Ended { .. }) => *slot = Slot::default(),
-                _ => {}
+                Err(_) => {}
             }
             (result, slot)
         }
     });
+    let stop = executing.abort_handle();
     let running = async {
         let pass_on = pass_on(outputs, watch.output);
         tokio::join!(executing, pass_on).0
@@ -228,8 +231,10 @@ async fn attempt(
         ended = &mut running => ended.map_err(unexpected),
         () = watch.call_off.called_off() => {
             kernel.interrupt().await?;
-            // So that the next cell finds the kernel free.
-            let _ = tokio::time::timeout(HEED, running).await;
+            // So that the next cell finds the kernel free, or is told at once that it is not.
+            if tokio::time::timeout(HEED, running).await.is_err() {
+                stop.abort();
+            }
             Err(ActionError::Cancelled)
         }
     }

@@ -57,6 +57,10 @@ impl Default for Destination {
 /// Creates a directory. With [`Parents::Create`] one that exists already is fine.
 pub fn create_directory(path: &WorkspacePath, parents: Parents) -> Result<(), Error> {
     if parents == Parents::Create {
+        // Also where it has no name, as the workspace itself.
+        if path.open_directory().is_ok() {
+            return Ok(());
+        }
         path.create_parents()?;
     }
     let entry = path.entry()?;

@@ -241,7 +241,8 @@ pub fn enter(policy: &Policy, command: Command) -> Result<Command, Error> {
 impl Policy {
     /// Whether there is anything to put in force.
     pub fn is_empty(&self) -> bool {
-        self.level == Level::None && self.limits == Limits::default()
+        let Self { level, network, limits, .. } = self;
+        *level == Level::None && *network == Network::Unrestricted && *limits == Limits::default()
     }
 
     /// Fails unless the policy can be put in force here, and is at least of this level. It is tried

@@ -66,7 +66,8 @@ impl Access {
         let Some(key) = &self.key else {
             return match headers.get(header::HOST) {
                 Some(host) if !self.is_called(host.as_bytes()) => Err(forbidden(
-                    "without SESSION_API_KEY this server answers to the names of this machine only",
+                    "without SESSION_API_KEY this server answers to names that no web page can own only: set it, and \
+                     let the client show it",
                 )),
                 _ => Ok(()),
             };
@@ -80,7 +81,7 @@ impl Access {
 
 impl Access {
     /// Whether the name in `Host` is none that a web page could have let point to us: it can only mean this machine,
-    /// or, where everybody may come, it is an address, or a name that nobody can own (`host.docker.internal`).
+    /// or, where everybody may come, it is an address, or a name that nobody can own (`host.docker.internal`, `box`).
     fn is_called(&self, host: &[u8]) -> bool {
         let Ok(authority) = Authority::try_from(host) else { return false };
         let name = authority.host().trim_start_matches('[').trim_end_matches(']');
@@ -89,7 +90,8 @@ impl Access {
             Ok(address) => everybody || address.is_loopback(),
             Err(_) => {
                 let name = name.to_ascii_lowercase();
-                name == "localhost" || everybody && name.ends_with(".internal")
+                let is_private = !name.contains('.') || name.ends_with(".internal");
+                name == "localhost" || everybody && is_private
             }
         }
     }
@@ -153,7 +155,9 @@ mod tests {
             let result = access.check("/execute_action", &headers(pairs));
             assert_eq!(result.is_ok(), allowed, "{key:?} {pairs:?}: {result:?}");
         };
-        for host in ["localhost:3000", "172.17.0.2:3000", "[fd00::1]:1", "host.docker.internal:1"] {
+        for host in
+            ["localhost:3000", "172.17.0.2:3000", "[fd00::1]:1", "host.docker.internal:1", "box:1"]
+        {
             check("", &[("host", host)], true);
             check("", &[("host", host), ("origin", "http://localhost")], false);
             check("secret", &[("host", host)], false);

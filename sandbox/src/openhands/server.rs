@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -53,7 +53,7 @@ pub(super) struct Server {
     pub(super) access: Access,
     pub(super) error_form: ErrorForm,
     pub(super) plugins: Plugins,
-    pub(super) editor: Option<Editor>,
+    pub(super) editor: OnceLock<Editor>,
     executor: SetOnce<Arc<Executor<OwnShells>>>,
     started: Instant,
     last_action: Mutex<Instant>,
@@ -67,14 +67,12 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ActionError> {
     let Config { shells, actions, access, traces, plugins } = config;
-    // An editor that does not start is no reason not to serve the rest; its token is then null.
-    let editor = plugins.editor.as_ref().and_then(|settings| Editor::start(settings).ok());
     let now = Instant::now();
     let server = Arc::new(Server {
         access,
         error_form: ErrorForm { typed: false, traces },
         plugins,
-        editor,
+        editor: OnceLock::new(),
         executor: SetOnce::new(),
         started: now,
         last_action: Mutex::new(now),
@@ -88,6 +86,12 @@ pub async fn serve(
 
     let started = async {
         let shells = Arc::new(OwnShells::open(shells).await?);
+        // Now that the state directory is known to be ours. An editor that does not start is no reason not to serve
+        // the rest; its token is then null.
+        let editor = server.plugins.editor.as_ref().and_then(|it| Editor::start(it).ok());
+        if let Some(editor) = editor {
+            let _ = server.editor.set(editor);
+        }
         let left = shells.get(&actions.main).await;
         let executor = Executor::new(actions, Arc::clone(&shells), left, Arc::default());
         executor.start_shell().await?;

@@ -5,7 +5,7 @@ use std::{
     fmt::Display,
     fs::File,
     io::{self, Read, Seek as _, Write as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
@@ -212,8 +212,8 @@ fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
     let mut total = 0_u64;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(broken)?;
-        if entry.enclosed_name().is_none() {
-            let name = entry.name().map(Cow::into_owned).unwrap_or_default();
+        let name = entry.name().map(Cow::into_owned).unwrap_or_default();
+        if place_of(&name).is_none() {
             return Err(Failure::of(
                 ErrorKind::OutsideWorkspace,
                 format!("the zip file has an entry that leads out of its directory: {name}"),
@@ -233,9 +233,8 @@ fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
     let inside = directory.confined()?;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(broken)?;
-        let Some(name) = entry.enclosed_name() else { continue };
-        let place =
-            inside.path(if name.as_os_str().is_empty() { Path::new(".") } else { &name })?;
+        let Some(place) = entry.name().ok().and_then(|name| place_of(&name)) else { continue };
+        let place = inside.path(place)?;
         if entry.is_dir() {
             create_directory(&place, Parents::Create)?;
             continue;
@@ -247,6 +246,20 @@ fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Where an entry belongs, as Unix reads its name: a backslash and a colon are letters. None if that is not below
+/// the destination.
+fn place_of(name: &str) -> Option<PathBuf> {
+    let mut place = PathBuf::from(".");
+    for component in Path::new(name.trim_start_matches('/')).components() {
+        match component {
+            Component::Normal(name) => place.push(name),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    Some(place)
 }
 
 /// Packs all files below a path, without compression, into a file without a name.

@@ -66,7 +66,7 @@ impl Editor {
 /// The token with which a browser opens the editor; null if there is none.
 pub(super) async fn connection_token(State(server): State<Arc<Server>>) -> Json<Value> {
     server.executor().await;
-    Json(json!({ "token": server.editor.as_ref().map(|editor| &editor.token) }))
+    Json(json!({ "token": server.editor.get().map(|editor| &editor.token) }))
 }
 
 /// A random UUID (version 4).

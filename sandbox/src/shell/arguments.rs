@@ -84,5 +84,7 @@ impl ShellArguments {
 /// What one log may fill. State directories mostly lie on a small file system in memory.
 fn part_of_file_system(root: &Path) -> u64 {
     let sizes = root.ancestors().find_map(|path| statvfs(path).ok());
-    sizes.map_or(u64::MAX, |sizes| sizes.f_blocks.saturating_mul(sizes.f_frsize) / USUAL_PART)
+    let bytes = sizes.map(|sizes| sizes.f_blocks.saturating_mul(sizes.f_frsize));
+    // Some file systems have no size.
+    bytes.filter(|&bytes| bytes > 0).map_or(u64::MAX, |bytes| bytes / USUAL_PART)
 }

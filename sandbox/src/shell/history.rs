@@ -63,8 +63,15 @@ impl History {
         let look_at = Some(Instant::now() + RETYPE_AFTER);
         let running = |seq| {
             let (status, receiver) = watch::channel(JobStatus::default());
-            let running =
-                Running { seq, status, lost: 0, interrupted: recorder_died, asked: 0, look_at };
+            let running = Running {
+                seq,
+                status,
+                lost: 0,
+                interrupted: recorder_died,
+                asked: 0,
+                may_be_unsent: true,
+                look_at,
+            };
             (running, Some(JobWatch { seq, status: receiver }))
         };
         let (current, latest) = match expected.kind {

@@ -235,6 +235,11 @@ impl SecretPipe {
             .map_err(Error::io("writing to the shell's secret pipe"))
     }
 
+    /// Whether secrets lie here that the shell has not taken.
+    pub(crate) fn holds_secrets(&self) -> bool {
+        rustix::io::ioctl_fionread(&self.0).is_ok_and(|length| length > 0)
+    }
+
     /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
     /// never got there, or have gone with their owner, if that was killed.
     pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {

@@ -111,6 +111,7 @@ impl Task {
             lost: 0,
             interrupted: false,
             asked: 0,
+            may_be_unsent: false,
             look_at: Some(Instant::now() + START_LIMIT),
         });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));

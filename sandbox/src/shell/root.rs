@@ -3,7 +3,9 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{
+        DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    },
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -22,16 +24,21 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Makes the directories and checks that tmux and the kernel can work with them.
 pub(super) fn prepare(mut config: Config) -> Result<Config> {
-    let making = || format!("making {}", config.root.display());
+    let making = format!("making {}", config.root.display());
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(config.sessions())
-        .map_err(Error::io(making()))?;
-    fs::set_permissions(&config.root, fs::Permissions::from_mode(0o700))
-        .map_err(Error::io(making()))?;
-    config.root = config.root.canonicalize().map_err(Error::io(making()))?;
+        .map_err(Error::io(making.clone()))?;
+    config.root = config.root.canonicalize().map_err(Error::io(making.clone()))?;
     let unusable = |reason| Error::UnusableRoot { root: config.root.clone(), reason };
+    // Who owns it could change what our shells load, and root may change anybody's permissions.
+    let owner = fs::metadata(&config.root).map_err(Error::io(making.clone()))?.uid();
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(unusable("it belongs to another user; choose another"));
+    }
+    fs::set_permissions(&config.root, fs::Permissions::from_mode(0o700))
+        .map_err(Error::io(making.clone()))?;
     let text =
         config.root.to_str().ok_or_else(|| unusable("its path is not UTF-8; choose another"))?;
     if text.len() > LONGEST_ROOT {

@@ -32,10 +32,7 @@ use super::{
     tmux::{self, ControlClient, Tmux},
     watch::Watcher,
 };
-use crate::{
-    Error, Result,
-    isolation::{self, Policy},
-};
+use crate::{Error, Result, isolation::Policy};
 
 const TMUX_CONF: &[u8] = include_bytes!("tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("init.bash");
@@ -72,8 +69,8 @@ impl Shells {
     /// takes over the sessions that an earlier owner has left, and removes what is left of dead
     /// ones. Nothing is touched that this directory's ledger does not name.
     pub async fn open(config: Config) -> Result<Self> {
-        isolation::require(config.require).map_err(|error| Error::Invalid(error.to_string()))?;
         let config = root::prepare(config)?;
+        confine::check(&config, &config.policy)?;
         let lock = root::lock(&config).await?;
         let writing = || Error::io("writing the start-up files");
         write_private(&config.root.join("tmux.conf"), TMUX_CONF).map_err(writing())?;
@@ -165,12 +162,6 @@ impl Shells {
                 Ok(session)
             }
         }
-    }
-
-    /// Fails unless new sessions can be confined by the usual policy, and could not tear it down. For
-    /// owners that want to know early.
-    pub fn check_policy(&self) -> Result<()> {
-        confine::check(&self.config, &self.config.policy)
     }
 
     /// A session by its name.

@@ -86,6 +86,8 @@ pub(crate) struct Running {
     pub(crate) interrupted: bool,
     /// How often the shell was asked for its report by the key for that.
     pub(crate) asked: u32,
+    /// Whether the secrets may not have got to the shell: its owner was killed.
+    pub(crate) may_be_unsent: bool,
     /// When to look after it: until it has begun, in case the call did not reach the shell; for a shell that was
     /// asked for its report, in case none has come.
     pub(crate) look_at: Option<Instant>,
@@ -169,6 +171,8 @@ impl Task {
     }
 
     async fn time_is_up(&mut self) {
+        // What has come meanwhile may be what was waited for.
+        self.catch_up();
         match &mut self.current {
             Current::Starting { seq, look_at: Some(_), .. } => {
                 let seq = *seq;
@@ -183,11 +187,18 @@ impl Task {
                 running.look_at = None;
                 self.recover().await;
             }
-            // Until it is heard, whatever keeps it from that.
+            Current::Running(running) if running.status.borrow().started.is_some() => {
+                running.look_at = None;
+            }
+            // Until it is heard, whatever keeps it from that. A shell that has taken the secrets has begun, and
+            // only its word has not come through: a full disk holds that back, too.
             Current::Running(running) => {
                 running.look_at = Some(Instant::now() + START_LIMIT);
-                let seq = running.seq;
-                if self.is_at_prompt() {
+                let (seq, may_be_unsent) = (running.seq, running.may_be_unsent);
+                if (may_be_unsent || self.pipe.holds_secrets()) && self.is_at_prompt() {
+                    if let Current::Running(running) = &mut self.current {
+                        running.may_be_unsent = false;
+                    }
                     // A call that was only slow does nothing any more when it finds no secret.
                     let _ = self.pipe.announce_again(&self.launcher.dir, seq, Kind::Command);
                     // The keys may have become part of something unfinished.
@@ -215,7 +226,10 @@ impl Task {
             }
             What::Closed => self.stream_closed = true,
             What::Lost { bytes } => {
-                if let Current::Running(running) = &mut self.current {
+                if let Current::Running(running)
+                | Current::Starting { before: Some(Unreported { running, .. }), .. } =
+                    &mut self.current
+                {
                     running.lost += bytes;
                     let lost = running.lost;
                     running.status.send_modify(|status| status.lost = lost);

@@ -84,6 +84,10 @@ fn others_get_the_program_whose_place_was_taken() {
         assert!(output.status.success(), "{output:?}");
         assert_eq!(String::from_utf8(output.stdout).unwrap(), arguments[2..].join(",") + ",");
     }
+    // Many a Python has other names.
+    symlink("python", home.path().join("python3")).unwrap();
+    let output = Command::new(home.path().join("python3")).args(["-c", "echo it"]).output();
+    assert_eq!(output.unwrap().stdout, b"it\n");
     // A Python takes this for its own place, and starts others by it.
     let output = Command::new(&place).args(["-c", "echo $0"]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), place.to_str().unwrap());

@@ -226,6 +226,20 @@ fn confinement_holds_for_transfers() {
 }
 
 #[test]
+fn an_archive_may_be_unpacked_into_the_workspace_itself() {
+    let arguments = vec!["--confine".to_owned()];
+    let server = Server::start_with(&Options { arguments, ..Options::default() });
+    let query = format!("?destination={}&recursive=true", server.work().display());
+    // Names that mean something else on other systems.
+    let entries = [("./a", "1"), ("d/b\\c", "2"), ("d/e:f", "3")];
+    let reply = server.upload(&query, "x.zip", &archive(&entries));
+    assert_eq!(reply.status, 200, "{reply:?}");
+    for (name, content) in entries {
+        assert_eq!(fs::read_to_string(server.work().join(name)).unwrap(), content, "{name}");
+    }
+}
+
+#[test]
 fn tool_servers_are_declined_politely() {
     let server = Server::start();
     let post = |body: Value| server.post("/update_mcp_server", &body.to_string());
