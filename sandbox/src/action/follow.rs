@@ -58,6 +58,7 @@ async fn pass_on(
                 read => pieces.pass_on(&buffer[..read]).await,
             }
         }
+        pieces.finish().await;
     }
     Ok(progress)
 }
@@ -77,6 +78,16 @@ impl Pieces<'_> {
         self.held.extend_from_slice(bytes);
         let rest = self.held.split_off(whole_length(&self.held));
         let whole = std::mem::replace(&mut self.held, rest);
+        self.send(whole).await;
+    }
+
+    /// Nothing more will come: what looked unfinished is all there is.
+    async fn finish(&mut self) {
+        let rest = std::mem::take(&mut self.held);
+        self.send(rest).await;
+    }
+
+    async fn send(&mut self, whole: Vec<u8>) {
         if !whole.is_empty() {
             let start = self.offset;
             self.offset += whole.len() as u64;

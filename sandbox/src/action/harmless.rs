@@ -40,6 +40,9 @@ impl Harmless {
                         self.begun.push(character);
                     }
                 }
+                Some(function) if !is_within && !self.is_about_showing(&function) => {
+                    self.begun.clear();
+                }
                 // A control character counts even within a sequence, which goes on.
                 Some(_) if is_within => passed.push(character),
                 Some(_) if self.begun.len() < LONGEST => {
@@ -52,6 +55,18 @@ impl Harmless {
         }
         passed
     }
+
+    /// Whether a sequence does nothing else: sizes of windows and modes that the emulator does not know, as those that
+    /// let a terminal tell of the mouse, do.
+    fn is_about_showing(&self, function: &Function) -> bool {
+        match function {
+            Function::Xtwinops(_) => false,
+            Function::Decset(modes) | Function::Decrst(modes) => {
+                modes.as_slice().len() == self.begun.matches(';').count() + 1
+            }
+            _ => true,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -62,12 +77,19 @@ mod tests {
 
     #[test]
     fn what_is_shown_passes_and_questions_do_not() {
-        for same in
-            ["plain\r\n\ttext ä日\x08", "\x1b[1;31mred\x1b[0m\x1b[K", "\x1b[2A\x1b[10;1Hx\x1b[J"]
-        {
+        for same in [
+            "plain\r\n\ttext ä日\x08",
+            "\x1b[1;31mred\x1b[0m\x1b[K",
+            "\x1b[2A\x1b[10;1Hx\x1b[J",
+            "\x1b[?25l\x1b[?7;25h",
+        ] {
             assert_eq!(Harmless::default().pass(same), same);
         }
         for question in [
+            "\x1b[?1003h",
+            "\x1b[?25;1003h",
+            "\x1b[?2004l",
+            "\x1b[8;24;80t",
             "\x1b[6n",
             "\x1b[?6n",
             "\x1b[5n",
