@@ -24,14 +24,22 @@ pub(super) async fn replace(tmux: &Tmux) -> Result<()> {
     let names: BTreeSet<&[u8]> = ours.iter().map(|(name, _)| name.as_bytes()).collect();
     // A line of a longer value may look like a variable. To remove one that is not there does no harm.
     let theirs = tmux.ask("show-environment -g").await?;
+    // Mostly nothing has changed. That is also safer: tmux 3.3 dies if its client is killed while many commands wait.
+    let known: BTreeSet<&[u8]> = theirs.lines().map(str::as_bytes).collect();
+    let changed = ours.iter().filter(|(name, value)| {
+        !known.contains([name.as_bytes(), b"=", value.as_bytes()].concat().as_slice())
+    });
     let theirs = theirs.lines().filter_map(|line| line.split_once('=').map(|(name, _)| name));
     let gone = theirs.filter(|name| !name.is_empty() && !names.contains(name.as_bytes()));
     let mut commands: Vec<String> =
         gone.map(|name| format!("set-environment -gu -- {}", quote(name.as_ref()))).collect();
     commands
-        .extend(ours.iter().map(|(name, value)| {
+        .extend(changed.map(|(name, value)| {
             format!("set-environment -g -- {} {}", quote(name), quote(value))
         }));
+    if commands.is_empty() {
+        return Ok(());
+    }
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     tmux.ask_all(&commands).await.map(drop)
 }

@@ -77,6 +77,12 @@ pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
     if let Some(former) = former {
         former.send(rustix::process::Signal::KILL);
         process::all_ended(&[former], PATIENCE).await;
+        // That it is gone does not say that the server has heard of it. It has when it answers somebody who came
+        // later, and who is no control client.
+        let mut ask = Command::new(&config.tmux);
+        ask.arg("-S").arg(config.socket()).arg("list-sessions").env_remove("TMUX");
+        ask.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        let _ = time::timeout(PATIENCE, ask.status()).await;
     }
     let mut attempt = 1;
     loop {
