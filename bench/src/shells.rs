@@ -83,7 +83,7 @@ async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<(
     flood(&mut series, directory, &session, &mut pty, &mut tmux, rounds.min(FLOODS)).await?;
     summarise(report, &series);
     let memory = "Memory of a session that has printed 100 MB (resident, MiB)";
-    let server = resident_kib(shells.server().pid)? / 1024.0;
+    let server = resident_kib(shells.server().await?.pid)? / 1024.0;
     report.add(memory, Figure::new("its tmux server, with all panes", Some(&vec![server])));
     drop((pty, tmux));
     shells.shut_down().await?;

@@ -126,7 +126,7 @@ fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
         allowed(&session, &socket.replace("AF_UNIX", "AF_INET")).await;
         allowed(&session, &socket.replace("socket(socket.AF_UNIX)", "socketpair()")).await;
         if isolation::require(Level::Landlock).unwrap().signals {
-            for process in [std::process::id(), shells.server().pid] {
+            for process in [std::process::id(), shells.server().await.unwrap().pid] {
                 let signal = format!("kill -0 {process}");
                 allowed(&free, &signal).await;
                 refused(&session, &signal).await;

@@ -217,6 +217,53 @@ fn a_recorder_that_dies_without_an_owner_has_a_successor_under_the_next() {
 }
 
 #[test]
+fn control_clients_may_be_killed_at_any_moment() {
+    test(async {
+        let (home, mut random) = (Home::new(), seeded());
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let server = shells.server().await.unwrap();
+        let mut former = None;
+        for round in 0..ROUNDS {
+            let client = another_client(&home, former).await;
+            former = Some(client);
+            let job = session.run(printing(3)).await.unwrap();
+            any_moment(&mut random, Duration::from_millis(12)).await;
+            kill(client);
+            let result = ended(&job).await;
+            assert_eq!((result.exit_code, result.lost), (3, 0), "round {round}");
+            let output = text_of(&session, &result);
+            check_lines(&output);
+            assert!(!output.contains(GAP));
+        }
+        assert_eq!(session.status().restarts, 0);
+        // What people do who are attached: detach all others, or end a session that tells them nothing.
+        for command in [["detach-client", "-s", "=keeper"], ["kill-session", "-t", "=keeper"]] {
+            former = Some(another_client(&home, former).await);
+            let mut tmux = Command::new("tmux");
+            tmux.arg("-S").arg(home.root().join("tmux")).args(command).env_remove("TMUX");
+            assert!(tmux.status().unwrap().success());
+            assert_eq!(run(&session, "echo still here").await, (0, "still here\n".into()));
+        }
+        another_client(&home, former).await;
+        assert_eq!(shells.server().await.unwrap(), server);
+        shells.shut_down().await.unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+/// The control client that has taken the place of another, as soon as it is written down.
+async fn another_client(home: &Home, former: Option<ProcessId>) -> ProcessId {
+    let recorded = || {
+        let text = fs::read(home.root().join("client")).unwrap();
+        serde_json::from_slice::<ProcessId>(&text).unwrap()
+    };
+    let is_another = || Some(recorded()) != former;
+    until_changed(&home.root(), "another control client", is_another).await;
+    recorded()
+}
+
+#[test]
 fn keepers_may_be_killed_at_any_moment() {
     test(async {
         let (home, mut random) = (Home::new(), seeded());
@@ -239,7 +286,7 @@ fn keepers_may_be_killed_at_any_moment() {
         another_keeper(&home, former).await;
         let job = session.run("echo still here; sleep 1000").await.unwrap();
         until_printed(&session, start_of(&job).await, "still here").await;
-        let server = shells.server();
+        let server = shells.server().await.unwrap();
         drop((job, session, shells));
         // The last keeper does what the first one was there for.
         within("the end of the lease", server.ended()).await.unwrap();

@@ -173,7 +173,7 @@ fn nothing_is_left_of_a_closed_session() {
         assert_eq!(processes_with(home.root().join("sessions/a").to_str().unwrap()), [""; 0]);
         assert!(!home.root().join("sessions/a").exists());
         assert_eq!(run(&keep, "echo kept").await, (0, "kept\n".into()));
-        let server = shells.server();
+        let server = shells.server().await.unwrap();
         within("shutting down", shells.shut_down()).await.unwrap();
         assert!(!server.is_alive());
         assert_eq!(fs::read_dir(home.root()).unwrap().count(), 0, "the state directory is empty");
@@ -198,7 +198,7 @@ fn a_control_client_that_is_not_drained_does_not_hold_up_the_end() {
             .spawn()
             .unwrap();
         finish(&session, "head -c 20000000 /dev/zero | tr '\\0' x").await;
-        let server = shells.server();
+        let server = shells.server().await.unwrap();
         within("shutting down", shells.shut_down()).await.unwrap();
         assert!(!server.is_alive());
         let _ = client.kill();
@@ -214,7 +214,7 @@ fn sessions_end_with_their_lease() {
         let shells =
             home.open_with(Config { lease: Duration::from_secs(1), ..home.config() }).await;
         home.session(&shells, "a").await;
-        let server = shells.server();
+        let server = shells.server().await.unwrap();
         drop(shells);
         within("the end of the lease", server.ended()).await.unwrap();
         until_gone(home.root().to_str().unwrap()).await;
@@ -231,16 +231,16 @@ fn a_killed_server_ends_the_sessions_and_can_be_started_again() {
         let long = unique();
         let job = session.run(format!("echo on; sleep {long}")).await.unwrap();
         until_printed(&session, 0, "on\r\n").await;
-        kill(shells.server());
+        kill(shells.server().await.unwrap());
         assert_eq!(ended(&job).await.ended, Ended::ServerGone);
-        let first = shells.server();
+        let first = shells.server().await.unwrap();
         // Whoever needs a session gets it on a new server, as soon as nothing is left of the old one.
         let other = home.session(&shells, "b").await;
         assert_eq!(session.status().phase, Phase::Lost);
         assert!(matches!(session.run("echo").await, Err(Error::ServerGone)));
         session.close().await.unwrap();
         assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
-        assert_ne!(shells.server(), first);
+        assert_ne!(shells.server().await.unwrap(), first);
         assert_eq!(run(&other, "echo new").await, (0, "new\n".into()));
         assert!(shells.get(&id("a")).is_none() && shells.is_lost(&id("a")));
         let session = home.session(&shells, "a").await;
@@ -248,7 +248,7 @@ fn a_killed_server_ends_the_sessions_and_can_be_started_again() {
         assert_eq!(run(&session, "echo again").await, (0, "again\n".into()));
 
         // It may also die while nobody owns it.
-        kill(shells.server());
+        kill(shells.server().await.unwrap());
         drop((session, other, shells));
         let shells = home.open().await;
         assert!(shells.list().is_empty());

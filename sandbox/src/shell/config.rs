@@ -79,6 +79,10 @@ impl Config {
         self.root.join("client")
     }
 
+    pub(crate) fn environment(&self) -> PathBuf {
+        self.root.join("environment")
+    }
+
     pub(crate) fn sessions(&self) -> PathBuf {
         self.root.join("sessions")
     }

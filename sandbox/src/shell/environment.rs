@@ -5,18 +5,23 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::{OsStr, OsString},
+    fs,
     os::unix::ffi::OsStrExt as _,
 };
 
-use super::tmux::Tmux;
-use crate::Result;
+use super::{
+    config::Config,
+    ledger::write_private,
+    tmux::{Tmux, run_plainly},
+};
+use crate::{Error, Result};
 
 /// What tells tmux that it runs inside another one; not even a server that we start gets these.
 const OF_ANOTHER_TMUX: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
-/// Gives the server our environment in place of what it has. The values go through the control client, where no
-/// list of processes shows them.
-pub(super) async fn replace(tmux: &Tmux) -> Result<()> {
+/// Gives the server our environment in place of what it has. The values go through a private file, so that no list of
+/// processes shows them, and not through the control client: tmux 3.3 dies if that is killed while many commands wait.
+pub(super) async fn replace(tmux: &Tmux, config: &Config) -> Result<()> {
     let ours = env::vars_os().filter(|(name, _)| {
         !name.is_empty() && !OF_ANOTHER_TMUX.iter().any(|foreign| name == foreign)
     });
@@ -24,7 +29,6 @@ pub(super) async fn replace(tmux: &Tmux) -> Result<()> {
     let names: BTreeSet<&[u8]> = ours.iter().map(|(name, _)| name.as_bytes()).collect();
     // A line of a longer value may look like a variable. To remove one that is not there does no harm.
     let theirs = tmux.ask("show-environment -g").await?;
-    // Mostly nothing has changed. That is also safer: tmux 3.3 dies if its client is killed while many commands wait.
     let known: BTreeSet<&[u8]> = theirs.lines().map(str::as_bytes).collect();
     let changed = ours.iter().filter(|(name, value)| {
         !known.contains([name.as_bytes(), b"=", value.as_bytes()].concat().as_slice())
@@ -40,8 +44,12 @@ pub(super) async fn replace(tmux: &Tmux) -> Result<()> {
     if commands.is_empty() {
         return Ok(());
     }
-    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
-    tmux.ask_all(&commands).await.map(drop)
+    let file = config.environment();
+    write_private(&file, commands.join("\n").as_bytes())
+        .map_err(Error::io("writing down the environment"))?;
+    let replaced = run_plainly(config, &["source-file".as_ref(), file.as_os_str()]).await;
+    let _ = fs::remove_file(file);
+    replaced
 }
 
 /// Quotes any bytes for tmux's own parser, as one argument on one line.

@@ -24,6 +24,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat};
 use tokio::time;
 
 use super::{process::ProcessId, tmux::Tmux};
+use crate::Error;
 
 /// The name of its tmux session.
 pub(crate) const NAME: &str = "keeper";
@@ -63,15 +64,18 @@ pub(crate) fn command(program: &Path, root: &Path) -> [OsString; 8] {
 /// Sees to it that there is a keeper while there is an owner, whatever becomes of the former one.
 pub(crate) async fn guard(tmux: Tmux) {
     loop {
-        let Ok(pid) = tmux.ask(&format!("display-message -p -t ={NAME}: '#{{pane_pid}}'")).await
-        else {
-            return;
-        };
-        if let Some(keeper) = pid.parse().ok().and_then(ProcessId::of) {
-            let _ = keeper.ended().await;
+        match tmux.ask(&format!("display-message -p -t ={NAME}: '#{{pane_pid}}'")).await {
+            Ok(pid) => {
+                if let Some(keeper) = pid.parse().ok().and_then(ProcessId::of) {
+                    let _ = keeper.ended().await;
+                }
+                // tmux knows what it has started there.
+                let _ = tmux.ask(&format!("respawn-pane -k -t ={NAME}:")).await;
+            }
+            Err(Error::ServerGone) => return,
+            // What keeps tmux from answering may pass.
+            Err(_) => {}
         }
-        // tmux knows what it has started there.
-        let _ = tmux.ask(&format!("respawn-pane -k -t ={NAME}:")).await;
         time::sleep(PAUSE).await;
     }
 }

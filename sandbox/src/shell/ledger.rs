@@ -7,6 +7,7 @@
 //! ROOT/client                the control client of the owner
 //! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells
 //! ROOT/builtin.so            what the shells load to run commands
+//! ROOT/environment           what tmux is just being told
 //! ROOT/sessions/ID/
 //!     session.json           who we are: written when the session or its shell starts
 //!     start                  directory and environment for init.bash

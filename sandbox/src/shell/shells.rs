@@ -189,8 +189,8 @@ impl Shells {
     }
 
     /// The tmux server.
-    pub fn server(&self) -> ProcessId {
-        lock(&self.server).client.server
+    pub async fn server(&self) -> Result<ProcessId> {
+        self.tmux().server().await
     }
 
     /// Ends all sessions and the server; nothing remains but the empty state directory.
@@ -205,9 +205,16 @@ impl Shells {
         let Server { tmux, client } =
             self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
         client.shut_down(&tmux).await;
-        for name in
-            ["tmux", "tmux.conf", "init.bash", "builtin.so", "alive", "client", "owner.lock"]
-        {
+        for name in [
+            "tmux",
+            "tmux.conf",
+            "environment",
+            "init.bash",
+            "builtin.so",
+            "alive",
+            "client",
+            "owner.lock",
+        ] {
             let _ = fs::remove_file(self.config.root.join(name));
         }
         let _ = fs::remove_dir(self.config.sessions());
@@ -257,12 +264,14 @@ impl Shells {
             overwrite_beginning(&file, b"")
                 .map_err(Error::io("making the files of the session"))?;
         }
-        let launched = launcher.launch(Place::NewSession { size: spec.size }, FIRST).await?;
+        let place = Place::NewSession { size: spec.size };
+        let (launched, server) =
+            tokio::try_join!(launcher.launch(place, FIRST), launcher.tmux.server())?;
         let entry = Entry {
             id: spec.id.clone(),
             mark: launcher.mark.clone(),
             pane: launched.pane,
-            server: self.server(),
+            server,
             leader: launched.leader,
             size: spec.size,
             latest: None,
@@ -303,7 +312,8 @@ impl Shells {
     async fn adopt(&self, id: &SessionId) -> Result<Option<Session>> {
         let mut launcher = self.launcher(id, String::new());
         let entry = readable(launcher.dir.load()).map_err(Error::io("reading the ledger"))?;
-        let Some(mut entry) = entry.filter(|entry| entry.server == self.server()) else {
+        let server = self.server().await?;
+        let Some(mut entry) = entry.filter(|entry| entry.server == server) else {
             return Ok(None);
         };
         let ask = "list-panes -a -F '#{pane_id} #{pane_pid} #{pane_pipe}'";

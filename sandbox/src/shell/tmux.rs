@@ -2,17 +2,18 @@
 //!
 //! Output of the panes is switched off here (`no-output`): it would be slow, and it would be lost
 //! with us. What remains are answers and notifications, which one task reads to the end whatever
-//! happens, because a control client that is not drained keeps the server from ending.
+//! happens, because a control client that is not drained keeps the server from ending. A client that ends while the
+//! server lives is replaced: somebody has killed or detached it, and the shells have nothing to do with that.
 //!
 //! Answers come in the order of the commands, framed by `%begin` and `%end` or `%error`.
 
-use std::{collections::VecDeque, fs, io, process::Stdio, time::Duration};
+use std::{collections::VecDeque, ffi::OsStr, fs, io, process::Stdio, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStdout, Command},
-    sync::{mpsc, oneshot, watch},
-    task::{JoinHandle, JoinSet},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::{OnceCell, mpsc, oneshot, watch},
+    task::JoinSet,
     time,
 };
 
@@ -39,16 +40,34 @@ pub(crate) struct Tmux {
     requests: mpsc::Sender<Request>,
     /// What the client said last, once it has ended.
     closed: watch::Receiver<Option<String>>,
+    server: Arc<OnceCell<ProcessId>>,
 }
 
-/// The running control client; dropping it leaves the server alive.
+/// Keeps a control client running; dropping it ends the client and leaves the server alive.
 #[derive(Debug)]
 pub(crate) struct ControlClient {
-    child: Child,
-    task: JoinHandle<()>,
-    pub(crate) server: ProcessId,
-    /// Replaces the keeper, in whose session the client is; ends with us.
+    /// Ends when there is neither a client nor a server any more.
+    supervisor: JoinSet<()>,
+    /// Replaces the keeper, in whose session the client is.
     _guard: JoinSet<()>,
+}
+
+/// A process `tmux -C` and its two streams.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+/// How a client came to its end.
+#[derive(Default)]
+struct Farewell {
+    /// What it said last.
+    last_words: String,
+    /// Whether the server had let it in.
+    was_attached: bool,
+    /// What was asked and not answered.
+    unanswered: VecDeque<Pending>,
 }
 
 #[derive(Debug)]
@@ -67,82 +86,134 @@ struct Pending {
     answer: oneshot::Sender<Result<Vec<String>>>,
 }
 
-/// Starts the server if there is none, and the control client.
+/// Starts the control client, and the server if there is none. Where no other owner has left anything, the server is
+/// ours alone and nothing must be known of it: then it is not waited for, and whatever is asked of it first tells
+/// whether it runs.
 pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
+    if !config.socket().exists() && !config.client().exists() {
+        return spawn(config);
+    }
     // The client of an owner that was killed must be gone first: a server that hears of a lost control
     // client while another introduces itself dies of it (seen with tmux 3.3). It would end by itself, but
     // nothing says when.
-    let former = fs::read(config.client()).ok();
-    let former = former.and_then(|text| serde_json::from_slice::<ProcessId>(&text).ok());
-    if let Some(former) = former {
+    if let Some(former) = recorded(config) {
         former.send(rustix::process::Signal::KILL);
         process::all_ended(&[former], PATIENCE).await;
         // That it is gone does not say that the server has heard of it. It has when it answers somebody who came
         // later, and who is no control client.
-        let mut ask = Command::new(&config.tmux);
-        ask.arg("-S").arg(config.socket()).arg("list-sessions").env_remove("TMUX");
-        ask.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let _ = time::timeout(PATIENCE, ask.status()).await;
+        let _ = run_plainly(config, &["list-sessions".as_ref()]).await;
     }
     let mut attempt = 1;
     loop {
         // A server whose first client was killed at its birth dies of that (seen with tmux 3.3), and
         // takes with it whoever has come meanwhile.
-        match try_start(config).await {
+        match join(config).await {
             Err(Error::TmuxMissing { .. }) if attempt < ATTEMPTS => attempt += 1,
             tried => return tried,
         }
     }
 }
 
-async fn try_start(config: &Config) -> Result<(Tmux, ControlClient)> {
-    let root = &config.root;
-    let mut command = Command::new(&config.tmux);
-    command.arg("-S").arg(config.socket()).arg("-f").arg(root.join("tmux.conf"));
-    command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size", "-s", keeper::NAME]);
-    command.args(["-x", "80", "-y", "24"]).args(keeper::command(&config.program, root));
-    command.current_dir(root).env_remove("TMUX").env_remove("TMUX_PANE");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    command.kill_on_drop(true);
-    let missing = |reason: String| Error::TmuxMissing { reason };
-    let mut child = command.spawn().map_err(|error| missing(error.to_string()))?;
-    let client = child.id().and_then(ProcessId::of);
-    if let Some(client) = client {
-        serde_json::to_vec(&client)
-            .map_err(io::Error::from)
-            .and_then(|text| write_private(&config.client(), &text))
-            .map_err(Error::io("writing down the control client"))?;
-    }
-    let input = child.stdin.take().expect("stdin was asked to be a pipe");
-    let output = child.stdout.take().expect("stdout was asked to be a pipe");
-    let (requests, receiver) = mpsc::channel(QUEUE);
-    let (closing, closed) = watch::channel(None);
-    let task = tokio::spawn(async move {
-        let last_words = converse(receiver, input, BufReader::new(output)).await;
-        closing.send_replace(Some(last_words));
-    });
-    let tmux = Tmux { requests, closed };
+/// Starts a control client for a server that may have been there before us.
+async fn join(config: &Config) -> Result<(Tmux, ControlClient)> {
+    let (tmux, client) = spawn(config)?;
     let list = format!("list-clients -t ={} -F '#{{client_pid}}'", keeper::NAME);
-    let (server, clients) = tokio::join!(tmux.ask("display-message -p '#{pid}'"), tmux.ask(&list));
+    let (server, clients) = tokio::join!(tmux.server(), tmux.ask(&list));
     let server = match server {
         Ok(server) => server,
         Err(Error::ServerGone) => {
-            let last_words = tmux.closed().await;
-            return Err(missing(format!("it ended at once, saying {last_words:?}")));
+            let reason = format!("it ended at once, saying {:?}", tmux.closed().await);
+            return Err(Error::TmuxMissing { reason });
         }
         Err(error) => return Err(error),
     };
-    let Some(server) = server.parse().ok().and_then(ProcessId::of) else {
-        return Err(missing(format!("it named {server:?} as its process")));
-    };
-    end_others(child.id(), &clients.unwrap_or_default());
+    let ours = recorded(config);
+    end_others(ours, &clients.unwrap_or_default());
     // A server that our client has started has its environment from us.
-    if client.is_some_and(|client| server.start_time < client.start_time) {
-        environment::replace(&tmux).await?;
+    if ours.is_some_and(|client| server.start_time < client.start_time) {
+        environment::replace(&tmux, config).await?;
     }
-    let mut guard = JoinSet::new();
+    Ok((tmux, client))
+}
+
+fn spawn(config: &Config) -> Result<(Tmux, ControlClient)> {
+    let client = Client::start(config, &[])?;
+    let (requests, receiver) = mpsc::channel(QUEUE);
+    let (closing, closed) = watch::channel(None);
+    let tmux = Tmux { requests, closed, server: Arc::default() };
+    let (mut supervisor, mut guard) = (JoinSet::new(), JoinSet::new());
+    supervisor.spawn({
+        let (config, server) = (config.clone(), Arc::clone(&tmux.server));
+        async move {
+            let last_words = supervise(&config, &server, client, receiver).await;
+            closing.send_replace(Some(last_words));
+        }
+    });
     guard.spawn(keeper::guard(tmux.clone()));
-    Ok((tmux, ControlClient { child, task, server, _guard: guard }))
+    Ok((tmux, ControlClient { supervisor, _guard: guard }))
+}
+
+/// Passes requests to the client, and to its successors for as long as the server lives; returns what the last one
+/// said last.
+async fn supervise(
+    config: &Config,
+    server: &OnceCell<ProcessId>,
+    mut client: Client,
+    mut requests: mpsc::Receiver<Request>,
+) -> String {
+    let mut fruitless = 0;
+    loop {
+        let farewell = client.converse(&mut requests).await;
+        fruitless = if farewell.was_attached { 0 } else { fruitless + 1 };
+        let is_server_alive = server.get().is_some_and(ProcessId::is_alive);
+        if requests.is_closed() || !is_server_alive || fruitless == ATTEMPTS {
+            return farewell.last_words;
+        }
+        // Answers, so the server has heard of the loss (see `start`); an error is its end.
+        let successor = match run_plainly(config, &["list-sessions".as_ref()]).await {
+            Ok(()) => Client::start(config, &["-N"]),
+            Err(error) => Err(error),
+        };
+        let Ok(successor) = successor else { return farewell.last_words };
+        client = successor;
+        // Nobody knows whether these were carried out.
+        for Pending { command, answer, .. } in farewell.unanswered {
+            let reason = "its control client was ended from outside; try again".into();
+            let _ = answer.send(Err(Error::TmuxRefused { command, reason }));
+        }
+    }
+}
+
+/// The control client that was written down last.
+fn recorded(config: &Config) -> Option<ProcessId> {
+    serde_json::from_slice(&fs::read(config.client()).ok()?).ok()
+}
+
+/// Has a client run one command that is none of the control client's. It goes on if we are killed.
+pub(super) async fn run_plainly(config: &Config, arguments: &[&OsStr]) -> Result<()> {
+    let mut command = tmux_command(config);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let refused = |reason| {
+        let command = arguments[0].to_string_lossy().into_owned();
+        Error::TmuxRefused { command, reason }
+    };
+    match time::timeout(PATIENCE, command.output()).await {
+        Ok(Ok(output)) if output.status.success() => Ok(()),
+        Ok(Ok(output)) => Err(refused(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        Ok(Err(error)) => Err(Error::TmuxMissing { reason: error.to_string() }),
+        Err(_) => Err(refused(no_answer())),
+    }
+}
+
+fn tmux_command(config: &Config) -> Command {
+    let mut command = Command::new(&config.tmux);
+    command.arg("-S").arg(config.socket()).current_dir(&config.root);
+    command.env_remove("TMUX").env_remove("TMUX_PANE");
+    command
+}
+
+fn no_answer() -> String {
+    format!("no answer within {} s", PATIENCE.as_secs())
 }
 
 impl Tmux {
@@ -174,11 +245,21 @@ impl Tmux {
         match time::timeout(PATIENCE, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Error::ServerGone),
-            Err(_) => Err(Error::TmuxRefused {
-                command: name_of(commands[0]),
-                reason: format!("no answer within {} s", PATIENCE.as_secs()),
-            }),
+            Err(_) => {
+                Err(Error::TmuxRefused { command: name_of(commands[0]), reason: no_answer() })
+            }
         }
+    }
+
+    /// The server's process.
+    pub(crate) async fn server(&self) -> Result<ProcessId> {
+        let ask = || async {
+            let answer = self.ask("display-message -p '#{pid}'").await?;
+            answer.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::TmuxMissing {
+                reason: format!("it named {answer:?} as its process"),
+            })
+        };
+        self.server.get_or_try_init(ask).await.copied()
     }
 
     /// Whether the control client has ended.
@@ -197,9 +278,9 @@ impl Tmux {
 
 /// Ends the clients of former owners. A server that has something to say to a control client whose
 /// owner was killed never lets it go (seen with tmux 3.3).
-fn end_others(ours: Option<u32>, clients: &str) {
-    let pids = clients.lines().filter_map(|pid| pid.parse().ok());
-    for client in pids.filter(|&pid| Some(pid) != ours).filter_map(ProcessId::of) {
+fn end_others(ours: Option<ProcessId>, clients: &str) {
+    let clients = clients.lines().filter_map(|pid| pid.parse().ok().and_then(ProcessId::of));
+    for client in clients.filter(|client| Some(*client) != ours) {
         client.send(rustix::process::Signal::KILL);
     }
 }
@@ -207,6 +288,7 @@ fn end_others(ours: Option<u32>, clients: &str) {
 impl ControlClient {
     /// Ends the server and waits until it, its clients and the keeper are gone.
     pub(crate) async fn shut_down(mut self, tmux: &Tmux) {
+        let server = tmux.server().await.ok();
         let mut others = Vec::new();
         for list in ["list-clients -F '#{client_pid}'", "list-panes -a -F '#{pane_pid}'"] {
             let pids = tmux.ask(list).await.unwrap_or_default();
@@ -214,13 +296,12 @@ impl ControlClient {
         }
         // The answer to this is the end of the stream.
         let _ = tmux.ask("kill-server").await;
-        let _ = time::timeout(PATIENCE, &mut self.task).await;
-        if time::timeout(PATIENCE, self.child.wait()).await.is_err() {
-            let _ = self.child.kill().await;
+        if time::timeout(PATIENCE, self.supervisor.join_next()).await.is_err() {
+            self.supervisor.shutdown().await;
         }
         // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
         // is no session left that could lose anything.
-        for process in process::all_ended(&[self.server], LAST_PATIENCE).await {
+        for process in process::all_ended(server.as_slice(), LAST_PATIENCE).await {
             process.send(rustix::process::Signal::KILL);
             let _ = process.ended().await;
         }
@@ -228,6 +309,71 @@ impl ControlClient {
             process.send(rustix::process::Signal::KILL);
             let _ = process.ended().await;
         }
+    }
+}
+
+impl Client {
+    fn start(config: &Config, flags: &[&str]) -> Result<Self> {
+        let root = &config.root;
+        let mut command = tmux_command(config);
+        command.args(flags).arg("-f").arg(root.join("tmux.conf"));
+        command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size"]);
+        command.args(["-s", keeper::NAME, "-x", "80", "-y", "24"]);
+        command.args(keeper::command(&config.program, root));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.kill_on_drop(true);
+        let missing = |error: io::Error| Error::TmuxMissing { reason: error.to_string() };
+        let mut child = command.spawn().map_err(missing)?;
+        if let Some(client) = child.id().and_then(ProcessId::of) {
+            serde_json::to_vec(&client)
+                .map_err(io::Error::from)
+                .and_then(|text| write_private(&config.client(), &text))
+                .map_err(Error::io("writing down the control client"))?;
+        }
+        let input = child.stdin.take().expect("stdin was asked to be a pipe");
+        let output = child.stdout.take().expect("stdout was asked to be a pipe");
+        Ok(Self { child, input, output: BufReader::new(output) })
+    }
+
+    /// Passes requests on and their answers back, until the client ends, or nobody can ask any more.
+    async fn converse(self, requests: &mut mpsc::Receiver<Request>) -> Farewell {
+        let Self { mut child, mut input, mut output } = self;
+        let mut farewell = Farewell::default();
+        let mut frame: Option<Vec<String>> = None;
+        let mut line = Vec::new();
+        loop {
+            tokio::select! {
+                read = output.read_until(b'\n', &mut line) => {
+                    if read.is_err() || line.is_empty() {
+                        break;
+                    }
+                    let text = String::from_utf8_lossy(&line);
+                    let text = text.trim_end_matches('\n');
+                    if let Some(reason) = text.strip_prefix("%exit ") {
+                        farewell.last_words = reason.to_owned();
+                    }
+                    farewell.was_attached |= text.starts_with("%session-changed ");
+                    take_line(text, &mut frame, &mut farewell.unanswered);
+                    line.clear();
+                },
+                request = requests.recv() => {
+                    let Some(request) = request else {
+                        // Closing the input detaches the client.
+                        drop(input);
+                        let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
+                        break;
+                    };
+                    // A failed write is followed by the end of the output, which answers everybody.
+                    let _ = input.write_all(request.line.as_bytes()).await;
+                    let command = name_of(&request.line);
+                    let Request { count, answer, .. } = request;
+                    let output = Vec::new();
+                    farewell.unanswered.push_back(Pending { command, left: count, output, answer });
+                }
+            }
+        }
+        let _ = child.wait().await;
+        farewell
     }
 }
 
@@ -244,50 +390,6 @@ pub(crate) fn quote_for_shell(word: &str) -> String {
 /// Protects a text from the expansions that tmux makes in formats (`#`) and times (`%`).
 pub(crate) fn protect_format(text: &str) -> String {
     text.replace('#', "##").replace('%', "%%")
-}
-
-async fn converse(
-    mut requests: mpsc::Receiver<Request>,
-    mut input: tokio::process::ChildStdin,
-    mut output: BufReader<ChildStdout>,
-) -> String {
-    let mut last_words = String::new();
-    let mut pending = VecDeque::new();
-    let mut frame: Option<Vec<String>> = None;
-    let mut line = Vec::new();
-    loop {
-        tokio::select! {
-            read = output.read_until(b'\n', &mut line) => match read {
-                Ok(0) | Err(_) => return last_words,
-                Ok(_) => {
-                    let text = String::from_utf8_lossy(&line);
-                    let text = text.trim_end_matches('\n');
-                    if let Some(reason) = text.strip_prefix("%exit ") {
-                        last_words = reason.to_owned();
-                    }
-                    take_line(text, &mut frame, &mut pending);
-                    line.clear();
-                }
-            },
-            request = requests.recv() => {
-                // When nobody can ask any more, closing the input detaches the client.
-                let Some(request) = request else { break };
-                // A failed write is followed by the end of the output, which answers everybody.
-                let _ = input.write_all(request.line.as_bytes()).await;
-                let command = name_of(&request.line);
-                let Request { count, answer, .. } = request;
-                pending.push_back(Pending { command, left: count, output: Vec::new(), answer });
-            }
-        }
-    }
-    drop(input);
-    loop {
-        line.clear();
-        match output.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return last_words,
-            Ok(_) => {}
-        }
-    }
 }
 
 fn take_line(line: &str, frame: &mut Option<Vec<String>>, pending: &mut VecDeque<Pending>) {

@@ -89,14 +89,16 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Runs a command in the session `a`.
+    /// Runs a command in the session `a`. Its environment is its own, so that tmux is told of it.
     pub fn run(home: &Home, command: &str) -> Self {
+        let owner = unique();
         let mut child = Command::new(env!("CARGO_BIN_EXE_sandbox"))
             .args(["shell", "--root"])
             .arg(home.root())
             .args(["run", "a", command])
             .current_dir(home.work())
             .env("HOME", home.work())
+            .envs((0..40).map(|number| (format!("OWNER_{number}"), owner.to_string())))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
