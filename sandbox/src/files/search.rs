@@ -16,8 +16,7 @@ use grep_searcher::{
 };
 use ignore::{Walk, WalkBuilder};
 
-use super::read::open_regular;
-use super::{Error, Kind, Links, WorkspacePath, stat};
+use super::{Error, Kind, Links, WorkspacePath, open_file, stat};
 
 /// A longer line is cut in the result.
 pub const LINE_CHARACTERS: usize = 2000;
@@ -207,7 +206,7 @@ fn search_file(
     left: &mut usize,
     grepped: &mut Grepped,
 ) -> Result<(), Error> {
-    let (file, _) = open_regular(path)?;
+    let (file, _) = open_file(path)?;
     let kept = (grepped.lines.len(), *left);
     let mut sink = Lines { relative, left, grepped, is_binary: false };
     let searched = searcher.search_file(matcher, &file, &mut sink);

@@ -11,11 +11,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::read::open_regular;
 use super::root::Entry;
 use super::stat::{ACCESS_BITS, Kind, identity, permissions};
 use super::write::Pending;
-use super::{Error, Existing, WorkspacePath, WriteOptions};
+use super::{Error, Existing, WorkspacePath, WriteOptions, open_file};
 
 /// How deep a tree may be that is removed. Each level is held open, and descriptors are few.
 const REMOVED_DEPTH: usize = 256;
@@ -161,7 +160,7 @@ fn copy_file(
     to: &WorkspacePath,
     destination: Destination,
 ) -> Result<(), Error> {
-    let (mut file, _) = open_regular(from)?;
+    let (mut file, _) = open_file(from)?;
     let options = WriteOptions {
         existing: destination.existing,
         parents: destination.parents,
