@@ -190,7 +190,8 @@ fn walk(directory: &WorkspacePath, filter: Filter) -> Walk {
         .git_ignore(!filter.ignored)
         .git_exclude(!filter.ignored)
         .ignore(!filter.ignored)
-        // What is found should depend on the workspace, not on who looks.
+        // What is found should depend on where it lies, not on who looks. Rules in directories above
+        // count, as for git: a workspace, or the directory to search, may be a part of a repository.
         .git_global(false)
         .sort_by_file_name(Ord::cmp)
         .build()

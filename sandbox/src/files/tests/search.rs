@@ -137,6 +137,16 @@ fn more_than_an_answer_holds_is_refused() {
     }
 }
 
+/// As for git: the directory that is searched, or the whole workspace, may be a part of a repository.
+#[test]
+fn rules_in_directories_above_count() {
+    let fixture = project();
+    fixture.put("src/run.log", "");
+    assert_eq!(found(&fixture, "src", "**", Filter::default()), ["deep/lib.rs", "main.rs"]);
+    fs::write(fixture.base.path().join(".ignore"), "main.rs\n").unwrap();
+    assert_eq!(found(&fixture, "src", "**", Filter::default()), ["deep/lib.rs"]);
+}
+
 #[test]
 fn grep_reads_one_file_and_other_encodings() {
     let fixture = Fixture::new();
