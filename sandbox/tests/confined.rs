@@ -236,6 +236,7 @@ fn what_cannot_be_enforced_is_not_started() {
         let config = Config { require: Level::Landlock, ..home.config() };
         let error = Shells::open(config.clone()).await.unwrap_err();
         assert!(error.to_string().contains("landlock is required here"), "{error}");
+        assert!(error.to_string().contains("--require none"), "{error}");
         let shells = home.open_with(Config { policy: policy(&home), ..config }).await;
         let mut missing = policy(&home);
         missing.writable.push(home.work().join("missing"));

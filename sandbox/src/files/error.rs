@@ -174,8 +174,10 @@ pub enum Error {
         /// Last line asked for.
         last: usize,
     },
-    /// No edit of this file is remembered.
-    #[error("no edit of {path} is left to undo")]
+    /// No edit of this file is remembered. Write the former text, if somebody else knows it.
+    #[error(
+        "no edit of {path} is left to undo, because none was made here or it is too long ago: write the former text yourself"
+    )]
     NoHistory {
         /// The path as given.
         path: PathBuf,

@@ -132,7 +132,9 @@ pub enum Unavailable {
 #[non_exhaustive]
 pub enum Error {
     /// A weaker level was asked for than is required here. Ask for the required one.
-    #[error("isolation level {required} is required here, and {wanted} was asked for")]
+    #[error(
+        "isolation level {required} is required here, and {wanted} was asked for: ask for {required}, or require less (--require {wanted})"
+    )]
     TooWeak {
         /// What was asked for.
         wanted: Level,
