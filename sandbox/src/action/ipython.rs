@@ -230,7 +230,7 @@ async fn attempt(
     tokio::select! {
         ended = &mut running => ended.map_err(unexpected),
         () = watch.call_off.called_off() => {
-            kernel.interrupt().await?;
+            kernel.end_cell().await?;
             // So that the next cell finds the kernel free, or is told at once that it is not.
             if tokio::time::timeout(HEED, running).await.is_err() {
                 stop.abort();
