@@ -147,7 +147,8 @@ impl Kernel {
     }
 
     /// Replaces the kernel by a new one in the first directory, and waits until that answers. A
-    /// running cell ends with [`CellEnd::Restarted`].
+    /// running cell ends with [`CellEnd::Restarted`]; what is asked for meanwhile is done by the new kernel, in
+    /// the order in which it was asked for.
     pub async fn restart(&self) -> Result<()> {
         self.ask(|answer| Control::Restart { answer }).await
     }

@@ -236,7 +236,12 @@ impl Task {
 
     fn running(&mut self, number: u64) -> Option<&mut Cell> {
         match &mut self.state {
-            State::Running(cell) if cell.number == number => Some(cell),
+            // Also while a restart is on its way: what the cell has said before is its.
+            State::Running(cell) | State::Starting { cell: Some(cell) }
+                if cell.number == number =>
+            {
+                Some(cell)
+            }
             _ => None,
         }
     }
