@@ -236,6 +236,7 @@ fn what_cannot_be_enforced_is_not_started() {
         let config = Config { require: Level::Landlock, ..home.config() };
         let error = Shells::open(config.clone()).await.unwrap_err();
         assert!(error.to_string().contains("landlock is required here"), "{error}");
+        assert!(error.to_string().contains("--require none"), "{error}");
         let shells = home.open_with(Config { policy: policy(&home), ..config }).await;
         let mut missing = policy(&home);
         missing.writable.push(home.work().join("missing"));
@@ -251,6 +252,33 @@ fn what_cannot_be_enforced_is_not_started() {
         assert!(shells.list().is_empty());
         assert_eq!(fs::read_dir(home.root().join("sessions")).unwrap().count(), 0);
         shells.shut_down().await.unwrap();
+    });
+}
+
+/// Shared memory is open to every confined shell, and so would be the policies in it.
+#[test]
+fn the_state_directory_is_nowhere_that_every_session_may_write() {
+    if !landlock_works() {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let policy = policy(&home);
+        let shared = tempfile::Builder::new().prefix("sb").tempdir_in("/dev/shm").unwrap();
+        let link = home.work().join("link");
+        std::os::unix::fs::symlink(shared.path(), &link).unwrap();
+        for root in [shared.path().join("root"), link.join("root")] {
+            let confined = Config { root: root.clone(), policy: policy.clone(), ..home.config() };
+            let error = Shells::open(confined).await.unwrap_err();
+            assert!(matches!(error, Error::Invalid(_)), "{error}");
+            assert!(error.to_string().contains("below /dev/shm"), "{error}");
+            assert!(error.to_string().contains("--root"), "{error}");
+            let free = Config { root, ..home.config() };
+            let shells = home.open_with(free).await;
+            let refused = shells.create_confined(home.spec("a"), &policy).await;
+            shells.shut_down().await.unwrap();
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        }
     });
 }
 

@@ -254,6 +254,38 @@ fn time_limits_and_interrupts_end_a_cell_and_keep_the_state() {
     });
 }
 
+/// A cell that heeds one interrupt finishes what it has to; only a second one ends that too.
+#[test]
+fn an_interrupt_comes_once_unless_the_cell_has_to_end() {
+    test(async {
+        let home = home();
+        let kernel = start(&home, &[]).await;
+        run(&kernel, "import time").await;
+        // Longer than it takes until an interrupt is repeated.
+        for (must_end, seconds, ended) in
+            [(false, "1.5", CellEnd::Finished), (true, "607", CellEnd::Raised)]
+        {
+            let code = format!(
+                "try: print('up', flush=True); time.sleep(607)
+except KeyboardInterrupt: time.sleep({seconds})"
+            );
+            let (subscriber, mut outputs) = mpsc::unbounded_channel();
+            let options = ExecuteOptions { subscriber: Some(subscriber), ..Default::default() };
+            let cell = run_with(&kernel, &code, options);
+            let interrupt = async {
+                within("the cell's start", outputs.recv()).await.unwrap();
+                match must_end {
+                    false => kernel.interrupt().await.unwrap(),
+                    true => kernel.end_cell().await.unwrap(),
+                }
+            };
+            let (result, ()) = tokio::join!(cell, interrupt);
+            assert_eq!(result.ended, ended, "{}", result.text());
+        }
+        kernel.shut_down().await;
+    });
+}
+
 #[test]
 fn a_restart_or_a_death_gives_a_new_kernel() {
     test(async {

@@ -52,6 +52,7 @@ pub(super) fn file(error: FileError) -> WireError {
         FileError::NotEmpty { .. } => (ErrorKind::Conflict, "notEmpty"),
         FileError::TooDeep { .. } => (ErrorKind::Conflict, "tooDeep"),
         FileError::IntoItself { .. } => (ErrorKind::Conflict, "intoItself"),
+        FileError::LongLines { .. } => (ErrorKind::Conflict, "longLines"),
         FileError::Binary { .. } => (ErrorKind::Conflict, "binary"),
         FileError::Several { .. } => (ErrorKind::Conflict, "several"),
         FileError::ChangedSince { .. } => (ErrorKind::Conflict, "changedSince"),
@@ -66,6 +67,7 @@ pub(super) fn file(error: FileError) -> WireError {
         FileError::SameText { .. } => (ErrorKind::InvalidParams, "sameText"),
         FileError::BadRange { .. } => (ErrorKind::InvalidParams, "badRange"),
         FileError::BadPattern { .. } => (ErrorKind::InvalidParams, "badPattern"),
+        FileError::TooMany { .. } => (ErrorKind::InvalidParams, "tooMany"),
         _ => (ErrorKind::InternalError, "system"),
     };
     with_reason(kind, error.to_string(), reason)

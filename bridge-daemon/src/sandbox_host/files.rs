@@ -17,8 +17,8 @@ use bridge_protocol::{ErrorKind, WireError};
 use sandbox::files::{
     Case, Content, Depth, Destination, Edited, Editor, Existing, Filter, Grep, Kind, LineRange,
     Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Workspace, WorkspacePath,
-    WriteOptions, copy, create_directory, glob, grep, list, move_entry, read_any, read_bytes,
-    remove, remove_directory, stat, unified_diff, write,
+    WriteOptions, check_limit, copy, create_directory, glob, grep, list, move_entry, read_any,
+    read_bytes, remove, remove_directory, stat, unified_diff, write,
 };
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -146,12 +146,10 @@ impl FileService {
     }
 
     pub fn list(&self, params: ListFilesParams) -> Result<ListFilesResult, WireError> {
-        let default = ListOptions::default();
-        let options = ListOptions {
-            depth: if params.nested { Depth::Two } else { Depth::One },
-            hidden: params.hidden,
-            limit: params.limit.unwrap_or(default.limit),
-        };
+        let limit = params.limit.unwrap_or(ListOptions::default().limit);
+        check_limit(limit).map_err(error::file)?;
+        let depth = if params.nested { Depth::Two } else { Depth::One };
+        let options = ListOptions { depth, hidden: params.hidden, limit };
         let listing = list(&self.path(&params.path)?, options).map_err(error::file)?;
         let entries = listing.entries.into_iter().map(|entry| FileEntry {
             path: shown(&entry.path),

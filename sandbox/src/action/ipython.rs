@@ -3,7 +3,10 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::{
+        Arc, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,6 +21,9 @@ use super::{
 };
 use crate::isolation::Confinement;
 use crate::kernel::{CellEnd, CellOutput, CellResult, Error, ExecuteOptions, Kernel, KernelSpec};
+
+#[cfg(test)]
+mod tests;
 
 /// How long a cell may take if nobody says otherwise.
 const USUAL_LIMIT: Duration = Duration::from_secs(120);
@@ -46,6 +52,8 @@ pub(super) struct Ipython {
     kernel: Arc<Mutex<Slot>>,
     /// The same kernel, for those who want to end it without waiting for a cell.
     started: Arc<std::sync::Mutex<Option<Kernel>>>,
+    /// How often somebody has asked for a new kernel. Cells that waited for the former one are not run.
+    restarts: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +68,7 @@ pub(super) type Exports = Vec<(OsString, OsString)>;
 
 impl Ipython {
     pub(super) fn new(settings: Option<KernelSettings>) -> Self {
-        Self { settings, kernel: Arc::default(), started: Arc::default() }
+        Self { settings, kernel: Arc::default(), started: Arc::default(), restarts: Arc::default() }
     }
 
     /// Starts the kernel before anybody needs it.
@@ -71,7 +79,8 @@ impl Ipython {
     }
 
     /// The first cell of a kernel that finds the shell at its prompt brings what was exported there. If the
-    /// future is dropped, a cell that runs goes on, and the next one waits for it.
+    /// future is dropped, a cell that runs goes on, and the next one waits for it. A cell that asks for a new
+    /// kernel is the first one there: those that waited for the former kernel are refused.
     pub(super) async fn run<E: Future<Output = Option<Exports>>>(
         &self,
         cell: Cell,
@@ -82,25 +91,29 @@ impl Ipython {
     ) -> Result<CellObservation, ActionError> {
         let limit = timeout.unwrap_or(USUAL_LIMIT);
         let began = Instant::now();
+        let restarts = self.restarts.load(Ordering::SeqCst);
         let (this, directory) = (self.clone(), cwd.clone());
         // In a task of its own, so that a kernel that is on its way arrives, whoever still waits for it.
         let begin = tokio::spawn(async move {
-            let mut slot = match cell.restart {
+            let (mut slot, restarts) = match cell.restart {
                 true => this.restart().await?,
-                false => Arc::clone(&this.kernel).lock_owned().await,
+                false => (Arc::clone(&this.kernel).lock_owned().await, restarts),
             };
+            this.check_not_restarted(restarts)?;
             let kernel = this.ready(&mut slot, &directory).await?;
-            Ok::<_, ActionError>((slot, kernel))
+            Ok::<_, ActionError>((slot, restarts, kernel))
         });
-        let (mut slot, kernel) = tokio::select! {
-            begun = begin => begun.map_err(unexpected)??,
-            () = tokio::time::sleep(limit) => return Err(ActionError::TimedOut(limit)),
-            () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
-        };
+        let preparing = Preparing { began, limit, watch };
+        let begun = preparing.wait_for(begin).await?;
+        let (mut slot, restarts, kernel) = begun.map_err(unexpected)??;
         let mut renewal = cell.restart.then_some(Renewal::AsAsked);
         let result = loop {
-            let exports = if slot.has_exports { None } else { exports().await };
+            let exports = match slot.has_exports {
+                true => None,
+                false => preparing.wait_for(exports()).await?,
+            };
             let brings_exports = exports.is_some();
+            self.check_not_restarted(restarts)?;
             let options = ExecuteOptions {
                 cwd: Some(cwd.clone()),
                 environment: exports.unwrap_or_default(),
@@ -113,8 +126,8 @@ impl Ipython {
                     if self.restarts_stuck() && renewal.is_none() =>
                 {
                     slot = returned;
-                    kernel.restart().await?;
                     slot.has_exports = false;
+                    preparing.wait_for(kernel.restart()).await??;
                     renewal = Some(Renewal::WasStuck);
                 }
                 (Err(error), _) => return Err(error.into()),
@@ -138,20 +151,38 @@ impl Ipython {
     }
 
     /// Replaces the kernel, if there is one, also under a cell that is running, which lets go of it then.
-    async fn restart(&self) -> Result<OwnedMutexGuard<Slot>, ActionError> {
-        let kernel = self.started().clone();
-        let restarted = match &kernel {
-            Some(kernel) => kernel.restart().await,
-            None => Ok(()),
+    async fn restart(&self) -> Result<(OwnedMutexGuard<Slot>, u64), ActionError> {
+        let replace = async {
+            let restarts = self.restarts.fetch_add(1, Ordering::SeqCst) + 1;
+            let kernel = self.started().clone();
+            let restarted = match &kernel {
+                Some(kernel) => kernel.restart().await,
+                None => Ok(()),
+            };
+            (restarts, restarted)
         };
-        let mut slot = Arc::clone(&self.kernel).lock_owned().await;
+        // The place in the row first: who comes after the restart also runs after it.
+        let turn = Arc::clone(&self.kernel).lock_owned();
+        let (mut slot, (restarts, restarted)) = tokio::join!(biased; turn, replace);
         match restarted {
             Ok(()) => slot.has_exports = false,
             // There is none any more, and there will be another.
             Err(Error::Ended { .. }) => *slot = Slot::default(),
             Err(error) => return Err(error.into()),
         }
-        Ok(slot)
+        Ok((slot, restarts))
+    }
+
+    /// Fails if somebody has asked for a new kernel since there were so many restarts.
+    fn check_not_restarted(&self, restarts: u64) -> Result<(), ActionError> {
+        if self.restarts.load(Ordering::SeqCst) == restarts {
+            return Ok(());
+        }
+        Err(ActionError::Gone(
+            "the kernel was restarted while this cell waited for it, so the cell was not run; run it again if it \
+             fits a new kernel"
+                .into(),
+        ))
     }
 
     fn restarts_stuck(&self) -> bool {
@@ -194,6 +225,25 @@ impl Ipython {
     }
 }
 
+/// What comes before a cell: it counts towards the cell's time, and can be called off like the cell.
+struct Preparing<'a> {
+    began: Instant,
+    limit: Duration,
+    watch: Watch<'a>,
+}
+
+impl Preparing<'_> {
+    async fn wait_for<T>(&self, step: impl Future<Output = T>) -> Result<T, ActionError> {
+        tokio::select! {
+            done = step => Ok(done),
+            () = tokio::time::sleep(self.limit.saturating_sub(self.began.elapsed())) => {
+                Err(ActionError::TimedOut(self.limit))
+            }
+            () = self.watch.call_off.called_off() => Err(ActionError::Cancelled),
+        }
+    }
+}
+
 /// Runs a cell; the outer error is that of being called off. The slot is held until the cell has ended, whoever
 /// still waits for it.
 async fn attempt(
@@ -230,7 +280,7 @@ async fn attempt(
     tokio::select! {
         ended = &mut running => ended.map_err(unexpected),
         () = watch.call_off.called_off() => {
-            kernel.interrupt().await?;
+            kernel.end_cell().await?;
             // So that the next cell finds the kernel free, or is told at once that it is not.
             if tokio::time::timeout(HEED, running).await.is_err() {
                 stop.abort();

@@ -174,8 +174,10 @@ pub enum Error {
         /// Last line asked for.
         last: usize,
     },
-    /// No edit of this file is remembered.
-    #[error("no edit of {path} is left to undo")]
+    /// No edit of this file is remembered. Write the former text, if somebody else knows it.
+    #[error(
+        "no edit of {path} is left to undo, because none was made here or it is too long ago: write the former text yourself"
+    )]
     NoHistory {
         /// The path as given.
         path: PathBuf,
@@ -194,6 +196,29 @@ pub enum Error {
         pattern: String,
         /// What the parser said.
         reason: String,
+    },
+    /// More than one answer holds. Ask for less, or in several places.
+    #[error(
+        "{asked} {what} are too many, {most} are possible: ask for fewer, or search less at once"
+    )]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many were asked for.
+        asked: usize,
+        /// How many can be.
+        most: usize,
+    },
+    /// A line, with the context that was asked for, does not fit into what is searched at once. Use a
+    /// shell.
+    #[error(
+        "{path} has lines too long to search, more than {limit} bytes at once: ask for less context, or use a shell for it"
+    )]
+    LongLines {
+        /// The path as given.
+        path: PathBuf,
+        /// The bytes that are searched at once.
+        limit: u64,
     },
     /// The disk or the user's quota is full. Remove something first; nothing was changed.
     #[error("no space left for {path}: remove something first; nothing was changed")]

@@ -40,7 +40,10 @@ pub use list::{Depth, ListOptions, Listed, Listing, list};
 pub use media::{media_type_by_content, media_type_by_name};
 pub use read::{Content, LineRange, READ_BYTES, Text, open_file, read_any, read_bytes, read_text};
 pub use root::{Workspace, WorkspacePath};
-pub use search::{Case, Filter, Found, Grep, GrepLine, Grepped, LINE_CHARACTERS, glob, grep};
+pub use search::{
+    Case, Filter, Found, GREPPED_BYTES, Grep, GrepLine, Grepped, LINE_CHARACTERS, MOST_CONTEXT,
+    MOST_FOUND, check_limit, glob, grep,
+};
 pub use stat::{Kind, Links, Stat, stat};
 pub use tree::{
     Destination, Parents, Removal, copy, create_directory, move_entry, remove, remove_directory,

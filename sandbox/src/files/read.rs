@@ -78,21 +78,16 @@ pub enum Content {
     },
 }
 
-/// Opens a regular file, to read it as a stream, and tells its size.
-pub fn open_file(path: &WorkspacePath) -> Result<(File, u64), Error> {
-    open_regular(path)
-}
-
 /// Reads a whole file of at most `limit` bytes.
 pub fn read_bytes(path: &WorkspacePath, limit: u64) -> Result<Vec<u8>, Error> {
-    let (file, size) = open_regular(path)?;
+    let (file, size) = open_file(path)?;
     read_whole(path, &file, size, limit)
 }
 
 /// Reads lines of a text file, at most `limit` bytes of them.
 pub fn read_text(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<Text, Error> {
     check_range(path, range)?;
-    let (file, size) = open_regular(path)?;
+    let (file, size) = open_file(path)?;
     if size > limit {
         return read_piece(path, &file, size, range, limit);
     }
@@ -102,7 +97,7 @@ pub fn read_text(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<T
 /// Reads whatever it is: text if it is text, media as data, and only the type of anything else.
 /// What a file contains decides; its name helps where content says nothing.
 pub fn read_any(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<Content, Error> {
-    let (file, size) = open_regular(path)?;
+    let (file, size) = open_file(path)?;
     let head = read_at(path, &file, 0, SNIFFED_BYTES)?;
     let by_content = media_type_by_content(&head);
     if let Some(media_type) = by_content.filter(|kind| is_media(kind)) {
@@ -123,8 +118,8 @@ pub fn read_any(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<Co
     }
 }
 
-/// Opens a regular file and tells its size. Anything else might block or never end.
-pub(super) fn open_regular(path: &WorkspacePath) -> Result<(File, u64), Error> {
+/// Opens a regular file, to read it as a stream, and tells its size. Anything else might block or never end.
+pub fn open_file(path: &WorkspacePath) -> Result<(File, u64), Error> {
     let file = path.open()?;
     let state = fstat(&file).map_err(|error| path.failed(error.into()))?;
     let shown = || path.as_path().to_path_buf();

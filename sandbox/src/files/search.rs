@@ -16,11 +16,22 @@ use grep_searcher::{
 };
 use ignore::{Walk, WalkBuilder};
 
-use super::read::open_regular;
-use super::{Error, Kind, Links, WorkspacePath, stat};
+use super::{Error, Kind, Links, WorkspacePath, open_file, stat};
 
 /// A longer line is cut in the result.
 pub const LINE_CHARACTERS: usize = 2000;
+
+/// Most that one search or listing can be asked for.
+pub const MOST_FOUND: usize = 100_000;
+
+/// Most lines of context that can be asked for.
+pub const MOST_CONTEXT: usize = 1000;
+
+/// Bytes of lines that [`grep`] returns at most, so that many long ones do not fill the memory.
+pub const GREPPED_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of a file that are searched at once: a line with its context must fit in.
+const SEARCHED_AT_ONCE: usize = 16 * 1024 * 1024;
 
 /// What a search passes over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,11 +74,11 @@ pub struct Grep {
     pub case: Case,
     /// Only files whose path below the directory matches this glob.
     pub files: Option<String>,
-    /// Lines of context before and after each match.
+    /// Lines of context before and after each match, at most [`MOST_CONTEXT`].
     pub context: usize,
     /// What to pass over.
     pub filter: Filter,
-    /// At most so many matching lines.
+    /// At most so many matching lines, which are at most [`MOST_FOUND`].
     pub limit: usize,
 }
 
@@ -89,20 +100,22 @@ pub struct GrepLine {
 pub struct Grepped {
     /// The lines.
     pub lines: Vec<GrepLine>,
-    /// Whether there are more matches than the limit.
+    /// Whether there are more matches than the limit, or than [`GREPPED_BYTES`] hold.
     pub truncated: bool,
-    /// Files and directories that could not be read.
+    /// Files and directories that could not be read, or not to their end, as files with extremely long
+    /// lines.
     pub unreadable: usize,
 }
 
 /// Finds files below a directory whose path relative to it matches: `*` stops at slashes, `**`
-/// does not, `{a,b}` and `[ab]` choose.
+/// does not, `{a,b}` and `[ab]` choose. The limit is at most [`MOST_FOUND`].
 pub fn glob(
     directory: &WorkspacePath,
     pattern: &str,
     filter: Filter,
     limit: usize,
 ) -> Result<Found, Error> {
+    check_limit(limit)?;
     let matcher = glob_matcher(pattern)?;
     directory.open_directory()?;
     let mut found = Found::default();
@@ -122,15 +135,18 @@ pub fn glob(
 
 /// Finds lines in a file, or in the files below a directory. Binary files are passed over.
 pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<Grepped, Error> {
+    check_limit(query.limit)?;
+    check_most("lines of context", query.context, MOST_CONTEXT)?;
     let matcher = regex_matcher(query)?;
     let files = query.files.as_deref().map(glob_matcher).transpose()?;
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .before_context(query.context)
         .after_context(query.context)
+        .heap_limit(Some(SEARCHED_AT_ONCE))
         .build();
     let mut grepped = Grepped::default();
-    let mut left = query.limit;
+    let mut left = Left { matches: query.limit, bytes: GREPPED_BYTES };
     if stat(path, Links::Follow)?.kind != Kind::Directory {
         search_file(path, Path::new(""), &mut searcher, &matcher, &mut left, &mut grepped)?;
         return Ok(grepped);
@@ -156,13 +172,26 @@ pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<Grepped, Error> {
     Ok(grepped)
 }
 
+/// Fails if more is asked for than one search or listing gives.
+pub fn check_limit(limit: usize) -> Result<(), Error> {
+    check_most("results", limit, MOST_FOUND)
+}
+
+fn check_most(what: &'static str, asked: usize, most: usize) -> Result<(), Error> {
+    match asked > most {
+        true => Err(Error::TooMany { what, asked, most }),
+        false => Ok(()),
+    }
+}
+
 fn walk(directory: &WorkspacePath, filter: Filter) -> Walk {
     WalkBuilder::new(directory.absolute())
         .hidden(!filter.hidden)
         .git_ignore(!filter.ignored)
         .git_exclude(!filter.ignored)
         .ignore(!filter.ignored)
-        // What is found should depend on the workspace, not on who looks.
+        // What is found should depend on where it lies, not on who looks. Rules in directories above
+        // count, as for git: a workspace, or the directory to search, may be a part of a repository.
         .git_global(false)
         .sort_by_file_name(Ord::cmp)
         .build()
@@ -204,10 +233,10 @@ fn search_file(
     relative: &Path,
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
-    left: &mut usize,
+    left: &mut Left,
     grepped: &mut Grepped,
 ) -> Result<(), Error> {
-    let (file, _) = open_regular(path)?;
+    let (file, _) = open_file(path)?;
     let kept = (grepped.lines.len(), *left);
     let mut sink = Lines { relative, left, grepped, is_binary: false };
     let searched = searcher.search_file(matcher, &file, &mut sink);
@@ -215,27 +244,45 @@ fn search_file(
         grepped.lines.truncate(kept.0);
         *left = kept.1;
     }
-    searched.map_err(|source| path.failed(source))
+    searched.map_err(|source| match source.raw_os_error() {
+        Some(_) => path.failed(source),
+        // What the system did not say, the searcher did, which has only this to complain of.
+        None => {
+            Error::LongLines { path: path.as_path().to_path_buf(), limit: SEARCHED_AT_ONCE as u64 }
+        }
+    })
+}
+
+/// What a search may still return.
+#[derive(Clone, Copy)]
+struct Left {
+    matches: usize,
+    bytes: usize,
 }
 
 /// Collects lines until the limit is reached.
 struct Lines<'a> {
     relative: &'a Path,
-    left: &'a mut usize,
+    left: &'a mut Left,
     grepped: &'a mut Grepped,
     is_binary: bool,
 }
 
 impl Lines<'_> {
-    fn push(&mut self, line: Option<u64>, bytes: &[u8], matches: bool) {
+    /// Takes a line and says whether there is room for more.
+    fn push(&mut self, line: Option<u64>, bytes: &[u8], matches: bool) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\r', '\n']);
-        self.grepped.lines.push(GrepLine {
-            path: self.relative.to_path_buf(),
-            line: line.unwrap_or(0),
-            text: text.chars().take(LINE_CHARACTERS).collect(),
-            matches,
-        });
+        let text: String = text.chars().take(LINE_CHARACTERS).collect();
+        let path = self.relative.to_path_buf();
+        let size = size_of::<GrepLine>() + path.as_os_str().len() + text.len();
+        let Some(left) = self.left.bytes.checked_sub(size) else {
+            self.grepped.truncated = true;
+            return false;
+        };
+        self.left.bytes = left;
+        self.grepped.lines.push(GrepLine { path, line: line.unwrap_or(0), text, matches });
+        true
     }
 }
 
@@ -243,21 +290,18 @@ impl Sink for Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if *self.left == 0 {
+        if self.left.matches == 0 {
             self.grepped.truncated = true;
             return Ok(false);
         }
-        *self.left -= 1;
-        self.push(found.line_number(), found.bytes(), true);
-        Ok(true)
+        self.left.matches -= 1;
+        Ok(self.push(found.line_number(), found.bytes(), true))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
         // Context before a match that is no longer wanted is not wanted either.
-        if *self.left > 0 || *context.kind() == SinkContextKind::After {
-            self.push(context.line_number(), context.bytes(), false);
-        }
-        Ok(true)
+        let is_wanted = self.left.matches > 0 || *context.kind() == SinkContextKind::After;
+        Ok(!is_wanted || self.push(context.line_number(), context.bytes(), false))
     }
 
     fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {

@@ -11,11 +11,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::read::open_regular;
 use super::root::Entry;
 use super::stat::{ACCESS_BITS, Kind, identity, permissions};
-use super::write::Pending;
-use super::{Error, Existing, WorkspacePath, WriteOptions};
+use super::write::{Pending, temporary_name};
+use super::{Error, Existing, WorkspacePath, WriteOptions, open_file};
 
 /// How deep a tree may be that is removed. Each level is held open, and descriptors are few.
 const REMOVED_DEPTH: usize = 256;
@@ -90,7 +89,8 @@ pub fn remove(path: &WorkspacePath, removal: Removal) -> Result<(), Error> {
     }
 }
 
-/// Moves a file, link or tree. Between file systems that is a copy followed by a removal.
+/// Moves a file, link or tree. Between file systems that is a copy followed by a removal. Either way a link
+/// at the destination is replaced, not followed.
 pub fn move_entry(
     from: &WorkspacePath,
     to: &WorkspacePath,
@@ -121,10 +121,7 @@ pub fn move_entry(
             Err(Error::IntoItself { path: to.as_path().to_path_buf() })
         }
         Err(Errno::XDEV) => {
-            match moved {
-                Kind::Symlink => copy_link(from, to)?,
-                _ => copy(from, to, destination)?,
-            }
+            copy_for_move(from, to, target, moved, destination)?;
             remove(from, Removal::Recursive)
         }
         Err(error) => Err(to.failed(error.into())),
@@ -156,18 +153,48 @@ pub fn copy(
     }
 }
 
+/// Copies what a rename cannot move, to where the rename would have put it.
+fn copy_for_move(
+    from: &WorkspacePath,
+    to: &WorkspacePath,
+    target: Entry,
+    moved: Kind,
+    destination: Destination,
+) -> Result<(), Error> {
+    if destination.existing == Existing::Refuse {
+        check_absent(to, &target)?;
+    }
+    match moved {
+        Kind::Symlink if destination.existing == Existing::Replace => {
+            replace_by_link(from, to, &target)
+        }
+        Kind::Symlink => copy_link(from, to),
+        Kind::File => copy_content(from, to, destination, |_| Pending::begin_anew(to, target)),
+        _ => copy(from, to, destination),
+    }
+}
+
 fn copy_file(
     from: &WorkspacePath,
     to: &WorkspacePath,
     destination: Destination,
 ) -> Result<(), Error> {
-    let (mut file, _) = open_regular(from)?;
+    copy_content(from, to, destination, |options| Pending::begin(to, options))
+}
+
+fn copy_content(
+    from: &WorkspacePath,
+    to: &WorkspacePath,
+    destination: Destination,
+    begin: impl FnOnce(WriteOptions) -> Result<Pending, Error>,
+) -> Result<(), Error> {
+    let (mut file, _) = open_file(from)?;
     let options = WriteOptions {
         existing: destination.existing,
         parents: destination.parents,
         ..WriteOptions::default()
     };
-    let mut pending = Pending::begin(to, options)?;
+    let mut pending = begin(options)?;
     let state = fstat(&file).map_err(|error| from.failed(error.into()))?;
     file.rewind().and_then(|()| io::copy(&mut file, pending.file())).map_err(|s| to.failed(s))?;
     if pending.creates() {
@@ -287,6 +314,19 @@ fn copy_link(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
     let target = to.entry()?;
     symlinkat(link.as_os_str().as_bytes(), &target.dir, &target.name)
         .map_err(|error| to.failed(error.into()))
+}
+
+/// Puts a copy of a link in the place of whatever is there. Only a rename replaces, so it is made under
+/// another name first.
+fn replace_by_link(from: &WorkspacePath, to: &WorkspacePath, target: &Entry) -> Result<(), Error> {
+    let link = from.entry()?.link().map_err(|source| from.failed(source))?;
+    let temporary = temporary_name();
+    let (dir, failed) = (&target.dir, |error: Errno| to.failed(error.into()));
+    symlinkat(link.as_os_str().as_bytes(), dir, &temporary).map_err(failed)?;
+    renameat(dir, &temporary, dir, &target.name).map_err(|error| {
+        let _ = unlinkat(dir, &temporary, AtFlags::empty());
+        failed(error)
+    })
 }
 
 fn prepare(to: &WorkspacePath, destination: Destination) -> Result<Entry, Error> {

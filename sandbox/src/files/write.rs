@@ -109,12 +109,22 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Begins to write what the path leads to, whose attributes are kept.
     pub fn begin(path: &WorkspacePath, options: WriteOptions) -> Result<Self, Error> {
         let (entry, old) = locate(path, options)?;
+        Self::at(path, entry, old)
+    }
+
+    /// Begins to write a new file, which takes the place of the entry itself, be that a link.
+    pub fn begin_anew(path: &WorkspacePath, entry: Entry) -> Result<Self, Error> {
+        Self::at(path, entry, None)
+    }
+
+    fn at(path: &WorkspacePath, entry: Entry, old: Option<RawStat>) -> Result<Self, Error> {
         // A new file gets what the user's mask allows.
         let mode = old.as_ref().map_or(Mode::from_raw_mode(0o666), mode_while_written);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let temporary: OsString = format!(".run-bridge-{:016x}.tmp", rand::random::<u64>()).into();
+        let temporary = temporary_name();
         let file = openat(&entry.dir, &temporary, flags, mode)
             .map_err(|error| path.failed(error.into()))?
             .into();
@@ -164,6 +174,11 @@ impl Drop for Pending {
             let _ = unlinkat(&self.entry.dir, temporary, AtFlags::empty());
         }
     }
+}
+
+/// A name for what is going to be renamed.
+pub(super) fn temporary_name() -> OsString {
+    format!(".run-bridge-{:016x}.tmp", rand::random::<u64>()).into()
 }
 
 #[derive(PartialEq, Eq)]

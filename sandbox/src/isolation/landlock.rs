@@ -58,6 +58,10 @@ impl Isolation for Landlock {
         trial.join().unwrap_or_else(|_| Err(failed("the trial panicked".into())))
     }
 
+    fn always_writable(&self) -> &'static [&'static str] {
+        DEVICES
+    }
+
     fn enter(&self, policy: &Policy, command: Command) -> Result<Command, Error> {
         let features =
             self.probe().map_err(|reason| Error::Unavailable { level: self.level(), reason })?;
@@ -70,7 +74,7 @@ impl Isolation for Landlock {
             let handle = PathFd::new(path).map_err(|error| unusable(error.to_string()))?;
             rules = allow(rules, path, handle).map_err(refused)?;
         }
-        for device in DEVICES.iter().map(Path::new) {
+        for device in self.always_writable().iter().map(Path::new) {
             // Containers lack some of them.
             if let Ok(handle) = PathFd::new(device) {
                 rules = allow(rules, device, handle).map_err(refused)?;

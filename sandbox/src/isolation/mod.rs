@@ -132,7 +132,9 @@ pub enum Unavailable {
 #[non_exhaustive]
 pub enum Error {
     /// A weaker level was asked for than is required here. Ask for the required one.
-    #[error("isolation level {required} is required here, and {wanted} was asked for")]
+    #[error(
+        "isolation level {required} is required here, and {wanted} was asked for: ask for {required}, or require less (--require {wanted})"
+    )]
     TooWeak {
         /// What was asked for.
         wanted: Level,
@@ -204,6 +206,9 @@ pub trait Isolation: fmt::Debug + Sync {
 
     /// Tries what works on this machine. The calling process stays as it is.
     fn probe(&self) -> Result<Features, Unavailable>;
+
+    /// Places to or below which commands may write whatever the policy says. A machine may lack some.
+    fn always_writable(&self) -> &'static [&'static str];
 
     /// Restricts the calling thread and returns what to execute from it: the command itself, or
     /// one that wraps it. The rules cannot be taken back.
@@ -351,6 +356,11 @@ impl Isolation for Unconfined {
         Ok(Features { files: false, tcp: false, signals: false, unix_sockets: false })
     }
 
+    /// That is to say everything.
+    fn always_writable(&self) -> &'static [&'static str] {
+        &["/"]
+    }
+
     fn enter(&self, policy: &Policy, command: Command) -> Result<Command, Error> {
         match policy.network {
             Network::Unrestricted => Ok(command),
@@ -372,6 +382,10 @@ impl Isolation for Missing {
 
     fn probe(&self) -> Result<Features, Unavailable> {
         Err(Unavailable::NotLinux)
+    }
+
+    fn always_writable(&self) -> &'static [&'static str] {
+        &[]
     }
 
     fn enter(&self, _: &Policy, _: Command) -> Result<Command, Error> {

@@ -133,13 +133,22 @@ impl Kernel {
         self.ask(|answer| Control::Execute { code, options, answer }).await
     }
 
-    /// Interrupts the running cell, as Ctrl-C does; nothing happens if there is none.
+    /// Interrupts the running cell once, as Ctrl-C does; nothing happens if there is none. A cell can take it
+    /// for a reason to finish something first. One that was sent just now may not have begun, and then it
+    /// does not notice.
     pub async fn interrupt(&self) -> Result<()> {
         self.ask(|answer| Control::Interrupt { answer }).await
     }
 
+    /// Interrupts the running cell and, as long as it has not ended, again and again for some seconds, as
+    /// when its time is over. This does not wait for its end.
+    pub async fn end_cell(&self) -> Result<()> {
+        self.ask(|answer| Control::EndCell { answer }).await
+    }
+
     /// Replaces the kernel by a new one in the first directory, and waits until that answers. A
-    /// running cell ends with [`CellEnd::Restarted`].
+    /// running cell ends with [`CellEnd::Restarted`]; what is asked for meanwhile is done by the new kernel, in
+    /// the order in which it was asked for.
     pub async fn restart(&self) -> Result<()> {
         self.ask(|answer| Control::Restart { answer }).await
     }

@@ -22,8 +22,8 @@ use super::{
 
 /// Bytes of output that are kept of a cell; what comes later is counted only.
 const KEPT_OUTPUT: usize = 16 << 20;
-/// An interrupt that comes at a bad moment is lost (Python ignores it outside of cells), so it is
-/// repeated, this often and at this interval.
+/// An interrupt that comes at a bad moment is lost (Python ignores it outside of cells), so where a cell has
+/// to end it is repeated, this often and at this interval.
 const INTERRUPTS: u32 = 5;
 const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 
@@ -41,7 +41,12 @@ pub(super) enum Control {
         options: ExecuteOptions,
         answer: Answer<CellResult>,
     },
+    /// One interrupt.
     Interrupt {
+        answer: Answer<()>,
+    },
+    /// Interrupts until the cell has ended.
+    EndCell {
         answer: Answer<()>,
     },
     Restart {
@@ -133,13 +138,13 @@ impl Task {
     fn handle(&mut self, control: Control) {
         match control {
             Control::Interrupt { answer } => {
+                self.interrupt_once();
+                let _ = answer.send(Ok(()));
+            }
+            Control::EndCell { answer } => {
                 match &mut self.state {
-                    State::Running(cell) => {
-                        cell.interrupts = INTERRUPTS;
-                        cell.next_interrupt = Some(Instant::now());
-                    }
-                    State::Stuck { .. } => self.helper.send(&json!({"do": "interrupt"})),
-                    State::Starting { .. } | State::Idle => {}
+                    State::Running(cell) => cell.interrupt_repeatedly(Instant::now()),
+                    _ => self.interrupt_once(),
                 }
                 let _ = answer.send(Ok(()));
             }
@@ -231,7 +236,12 @@ impl Task {
 
     fn running(&mut self, number: u64) -> Option<&mut Cell> {
         match &mut self.state {
-            State::Running(cell) if cell.number == number => Some(cell),
+            // Also while a restart is on its way: what the cell has said before is its.
+            State::Running(cell) | State::Starting { cell: Some(cell) }
+                if cell.number == number =>
+            {
+                Some(cell)
+            }
             _ => None,
         }
     }
@@ -277,14 +287,19 @@ impl Task {
         }
     }
 
+    fn interrupt_once(&self) {
+        if let State::Running(_) | State::Stuck { .. } = self.state {
+            self.helper.send(&json!({"do": "interrupt"}));
+        }
+    }
+
     /// A cell's time is over, or an interrupt is due.
     fn interrupt_cell(&mut self) {
         let now = Instant::now();
         let State::Running(cell) = &mut self.state else { return };
         if cell.deadline.is_some_and(|deadline| deadline <= now) && !cell.timed_out {
             cell.timed_out = true;
-            cell.interrupts = INTERRUPTS;
-            cell.next_interrupt = Some(now);
+            cell.interrupt_repeatedly(now);
         }
         if cell.next_interrupt.is_none_or(|next| next > now) {
             return;
@@ -292,7 +307,7 @@ impl Task {
         if cell.interrupts > 0 {
             cell.interrupts -= 1;
             cell.next_interrupt = Some(now + INTERRUPT_AGAIN);
-            self.helper.send(&json!({"do": "interrupt"}));
+            self.interrupt_once();
             return;
         }
         cell.next_interrupt = None;
@@ -318,7 +333,9 @@ impl Task {
                 Control::Ready { answer } | Control::Restart { answer } => {
                     let _ = answer.send(Err(ended()));
                 }
-                Control::Interrupt { answer } | Control::ShutDown { answer } => {
+                Control::Interrupt { answer }
+                | Control::EndCell { answer }
+                | Control::ShutDown { answer } => {
                     let _ = answer.send(Ok(()));
                 }
             }
@@ -330,6 +347,11 @@ impl Task {
 }
 
 impl Cell {
+    fn interrupt_repeatedly(&mut self, now: Instant) {
+        self.interrupts = INTERRUPTS;
+        self.next_interrupt = Some(now);
+    }
+
     fn keep(&mut self, output: CellOutput, size: usize) {
         if self.kept + size > KEPT_OUTPUT {
             self.left_out += size as u64;

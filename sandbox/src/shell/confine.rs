@@ -1,15 +1,19 @@
 //! Shells within walls: the policy of a session, and the launcher that puts it in force.
 //!
 //! The owner writes the policy into the session's directory, where the shell cannot change it, since
-//! the state directory must lie outside of everything that a policy makes writable. In the pane
+//! the state directory must lie outside of everything that a policy or its level makes writable. In the pane
 //! tmux then starts `sandbox enter DIR bash …`, which takes on the policy and becomes the shell. tmux,
 //! the recorder and the process that waits for the shell stay outside.
 
 use std::{
     convert::Infallible,
     ffi::OsString,
-    fs, io,
-    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    fs::{self, Metadata},
+    io,
+    os::unix::{
+        ffi::{OsStrExt as _, OsStringExt as _},
+        fs::MetadataExt as _,
+    },
     path::Path,
     process,
 };
@@ -32,8 +36,8 @@ pub(super) fn check(config: &Config, policy: &Policy) -> Result<()> {
         return Ok(());
     }
     for path in &policy.writable {
-        let real = path.canonicalize().map_err(Error::io("looking at a writable directory"))?;
-        if config.root.starts_with(&real) {
+        let place = path.metadata().map_err(Error::io("looking at a writable directory"))?;
+        if lies_below(&config.root, &place) {
             return Err(Error::Invalid(format!(
                 "the state directory {} lies below {}, where the session may write; choose another for one of them",
                 config.root.display(),
@@ -41,7 +45,25 @@ pub(super) fn check(config: &Config, policy: &Policy) -> Result<()> {
             )));
         }
     }
+    for path in policy.level.isolation().always_writable() {
+        // Nobody writes below what is not there.
+        if fs::metadata(path).is_ok_and(|place| lies_below(&config.root, &place)) {
+            return Err(Error::Invalid(format!(
+                "the state directory {} lies below {path}, where every confined session may write; name another \
+                 with --root or --state, or by XDG_RUNTIME_DIR",
+                config.root.display(),
+            )));
+        }
+    }
     Ok(())
+}
+
+/// Whether a path without links leads through this place. As for the kernel, a place is what it is, by
+/// whatever name: a link or a second mount makes no difference.
+fn lies_below(path: &Path, place: &Metadata) -> bool {
+    let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    let is_place = |above: &Path| above.metadata().is_ok_and(|it| identity(&it) == identity(place));
+    path.ancestors().any(is_place)
 }
 
 /// Writes the policy down; there is no file if there is nothing to put in force.

@@ -194,7 +194,7 @@ pub struct ListFilesParams {
     /// Also entries whose names begin with a dot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// At most so many entries; 10,000 when absent.
+    /// At most so many entries, 100,000 at most; 10,000 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -262,7 +262,7 @@ pub struct SearchParams {
     /// Also what `.gitignore` and `.ignore` exclude.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignored: bool,
-    /// At most so many; 1,000 when absent.
+    /// At most so many, 100,000 at most; 1,000 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -292,7 +292,7 @@ pub struct GrepParams {
     /// Only files whose path matches this glob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
-    /// Lines to show before and after each match.
+    /// Lines to show before and after each match, 1,000 at most.
     #[serde(default)]
     pub context: usize,
 }
@@ -302,9 +302,9 @@ pub struct GrepParams {
 pub struct GrepResult {
     /// In order of files and lines.
     pub lines: Vec<GrepLine>,
-    /// Whether there are more than the limit.
+    /// Whether there are more than the limit, or than fit into an answer.
     pub truncated: bool,
-    /// Files and directories that could not be read.
+    /// Files and directories that could not be read, or not to their end.
     pub unreadable: usize,
 }
 

@@ -111,6 +111,7 @@ fn undo_goes_back_step_by_step() {
     assert!(!fixture.inside("new/a").exists());
     let none = editor.undo(&path, Undo::IfUnchanged);
     assert!(matches!(none, Err(Error::NoHistory { .. })), "{none:?}");
+    assert!(none.unwrap_err().to_string().contains("write the former text"));
 }
 
 #[test]

@@ -94,6 +94,59 @@ fn grep_stops_at_its_limit_and_says_so() {
     assert_eq!((three.lines.len(), three.truncated), (3, false));
 }
 
+/// A line is in memory as a whole, and a file may be a single line of any length.
+#[test]
+fn lines_beyond_all_bounds_are_not_searched() {
+    let fixture = Fixture::new();
+    fixture.put("a", "x\n");
+    fixture.put("b", ["x\n".into(), "y".repeat(17 << 20)].concat());
+    fixture.put("c", "x\n");
+    let grepped = grep(&fixture.path("."), &query("x")).unwrap();
+    let paths: Vec<_> = grepped.lines.iter().map(|line| line.path.to_str().unwrap()).collect();
+    assert_eq!((paths, grepped.unreadable), (vec!["a", "b", "c"], 1));
+    let refused = grep(&fixture.path("b"), &query("x"));
+    assert!(matches!(refused, Err(Error::LongLines { .. })), "{refused:?}");
+}
+
+#[test]
+fn what_grep_returns_is_bounded() {
+    let fixture = Fixture::new();
+    let line = format!("{}\n", "x".repeat(LINE_CHARACTERS));
+    fixture.put("long", format!("!\n{}", line.repeat(100)).repeat(100));
+    let most = Grep { limit: MOST_FOUND, ..query("x") };
+    let around = Grep { context: MOST_CONTEXT, ..query("!") };
+    for query in [most, around] {
+        let grepped = grep(&fixture.path("."), &query).unwrap();
+        assert!(grepped.truncated);
+        assert!(grepped.lines.iter().map(|line| line.text.len()).sum::<usize>() <= GREPPED_BYTES);
+    }
+}
+
+#[test]
+fn more_than_an_answer_holds_is_refused() {
+    let fixture = Fixture::new();
+    let path = fixture.path(".");
+    for refused in [
+        glob(&path, "*", Filter::default(), MOST_FOUND + 1).map(drop),
+        grep(&path, &Grep { limit: MOST_FOUND + 1, ..query("x") }).map(drop),
+        grep(&path, &Grep { context: MOST_CONTEXT + 1, ..query("x") }).map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, Error::TooMany { .. }), "{error:?}");
+        assert!(error.to_string().contains("ask for fewer"), "{error}");
+    }
+}
+
+/// As for git: the directory that is searched, or the whole workspace, may be a part of a repository.
+#[test]
+fn rules_in_directories_above_count() {
+    let fixture = project();
+    fixture.put("src/run.log", "");
+    assert_eq!(found(&fixture, "src", "**", Filter::default()), ["deep/lib.rs", "main.rs"]);
+    fs::write(fixture.base.path().join(".ignore"), "main.rs\n").unwrap();
+    assert_eq!(found(&fixture, "src", "**", Filter::default()), ["deep/lib.rs"]);
+}
+
 #[test]
 fn grep_reads_one_file_and_other_encodings() {
     let fixture = Fixture::new();

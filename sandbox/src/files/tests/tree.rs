@@ -4,8 +4,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use super::super::*;
-use super::Fixture;
+use super::{Fixture, names};
 
 const REPLACE: Destination =
     Destination { existing: Existing::Replace, parents: Parents::MustExist };
@@ -69,22 +71,63 @@ fn moving() {
     assert_eq!(fs::read_link(fixture.inside("moved")).unwrap(), Path::new("nowhere"));
 }
 
-#[test]
-fn moving_between_file_systems_copies_and_removes() {
+/// A directory on another file system than the fixture, if there is one.
+fn elsewhere(fixture: &Fixture) -> Option<TempDir> {
     let other = Path::new("/dev/shm");
-    let fixture = Fixture::new();
     let here = fs::metadata(fixture.inside("")).unwrap().dev();
     if !fs::metadata(other).is_ok_and(|metadata| metadata.dev() != here) {
         eprintln!("skipped: {} is no other file system", other.display());
-        return;
+        return None;
     }
-    let elsewhere = tempfile::tempdir_in(other).unwrap();
+    Some(tempfile::tempdir_in(other).unwrap())
+}
+
+#[test]
+fn moving_between_file_systems_copies_and_removes() {
+    let fixture = Fixture::new();
+    let Some(elsewhere) = elsewhere(&fixture) else { return };
     fixture.put("tree/a", "1");
     symlink("a", fixture.inside("tree/link")).unwrap();
     let to = Workspace::confined(elsewhere.path()).unwrap().path("tree").unwrap();
     move_entry(&fixture.path("tree"), &to, Destination::default()).unwrap();
     assert_eq!(fixture.names("."), [""; 0]);
     assert_eq!(fs::read(elsewhere.path().join("tree/link")).unwrap(), b"1");
+}
+
+#[test]
+fn moving_between_file_systems_replaces_what_a_rename_would() {
+    let fixture = Fixture::new();
+    let Some(elsewhere) = elsewhere(&fixture) else { return };
+    let there = |name: &str| elsewhere.path().join(name);
+    let other = Workspace::confined(elsewhere.path()).unwrap();
+    for moved in ["link", "file"] {
+        fixture.put("file", "new");
+        fs::set_permissions(fixture.inside("file"), Permissions::from_mode(0o750)).unwrap();
+        symlink("nowhere", fixture.inside("link")).unwrap();
+        fs::write(there("kept"), "kept").unwrap();
+        fs::write(there("taken"), "old").unwrap();
+        symlink("kept", there("door")).unwrap();
+        fs::create_dir(there("directory")).unwrap();
+        let from = fixture.path(moved);
+        let refused = move_entry(&from, &other.path("taken").unwrap(), Destination::default());
+        assert!(matches!(refused, Err(Error::Exists { .. })), "{refused:?}");
+        let refused = move_entry(&from, &other.path("directory").unwrap(), REPLACE);
+        assert!(matches!(refused, Err(Error::IsDirectory { .. })), "{refused:?}");
+        for name in ["taken", "door"] {
+            move_entry(&from, &other.path(name).unwrap(), REPLACE).unwrap();
+            assert!(!fixture.names(".").contains(&moved.to_owned()));
+            let found = fs::symlink_metadata(there(name)).unwrap();
+            match moved {
+                "link" => assert_eq!(fs::read_link(there(name)).unwrap(), Path::new("nowhere")),
+                _ => assert_eq!((found.is_file(), found.mode() & 0o777), (true, 0o750)),
+            }
+            move_entry(&other.path(name).unwrap(), &from, Destination::default()).unwrap();
+        }
+        assert_eq!(fs::read(there("kept")).unwrap(), b"kept");
+        assert_eq!(names(elsewhere.path()), ["directory", "kept"], "nothing is left behind");
+        fs::remove_dir(there("directory")).unwrap();
+        fs::remove_file(fixture.inside("link")).unwrap();
+    }
 }
 
 #[test]
