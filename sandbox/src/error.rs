@@ -24,6 +24,14 @@ pub enum Error {
         /// tmux's own words.
         reason: String,
     },
+    /// tmux did not say whether it has carried out a command. Try again.
+    #[error("tmux did not answer `{command}`: {reason}; try again")]
+    TmuxSilent {
+        /// The tmux command's name.
+        command: String,
+        /// Why there was no answer.
+        reason: String,
+    },
     /// The tmux server has ended, and with it every session that it had. New ones get a new server.
     #[error("the tmux server has ended, and its sessions with it; create the session again")]
     ServerGone,

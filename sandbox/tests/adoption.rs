@@ -11,10 +11,11 @@ use std::{
 };
 
 use sandbox::{
+    Error,
     isolation::{Network, Policy},
     shell::{Config, Ended, Phase, Shells},
 };
-use support::{Home, Owner, ended, id, kill, start_of, test, text_of, until_changed, within};
+use support::{Home, Owner, ended, id, kill, run, start_of, test, text_of, until_changed, within};
 
 #[test]
 fn an_owner_that_cannot_find_out_takes_nothing_away() {
@@ -142,6 +143,70 @@ fn the_latest_command_is_known_although_its_shell_and_its_owner_are_gone() {
             drop((job, session, shells));
         }
         home.open().await.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn who_waits_for_the_end_of_an_owner_finds_the_directory_whole() {
+    test(async {
+        let home = Home::new();
+        let first = home.open().await;
+        home.session(&first, "a").await;
+        let (ended, next) = tokio::join!(first.shut_down(), Shells::open(home.config()));
+        ended.unwrap();
+        let next = next.unwrap();
+        // Its lock is the one that others find.
+        assert!(matches!(Shells::open(home.config()).await, Err(Error::RootInUse { .. })));
+        let session = home.session(&next, "a").await;
+        assert_eq!(run(&session, "echo mine").await, (0, "mine\n".into()));
+        next.shut_down().await.unwrap();
+        assert_eq!(fs::read_dir(home.root()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_session_whose_maker_was_called_off_is_somebodys() {
+    test(async {
+        let home = Home::new();
+        let gate = home.work().join("gate");
+        Command::new("mkfifo").arg(&gate).status().unwrap();
+        fs::write(home.work().join(".bashrc"), "echo begun; read -r x <~/gate; echo $x").unwrap();
+        let shells = home.open().await;
+        let index = home.root().join("sessions/a/log");
+        {
+            let making = shells.create(home.spec("a"));
+            tokio::pin!(making);
+            let begun = async {
+                let is_begun = || fs::read_to_string(&index).is_ok_and(|log| log.contains("begun"));
+                while !is_begun() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                _ = &mut making => panic!("it waits at the gate"),
+                () = within("the start-up file", begun) => {}
+            }
+        }
+        let session = shells.get(&id("a")).expect("it is listed");
+        assert_eq!(session.status().phase, Phase::Starting);
+        fs::write(gate, "go\n").unwrap();
+        assert_eq!(run(&session, "echo made").await, (0, "made\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_tmux_that_does_not_work_is_named_as_the_reason() {
+    test(async {
+        let home = Home::new();
+        let tmux = home.work().join("tmux");
+        fs::write(&tmux, "#!/bin/sh\necho '%exit not today'\nexit 1\n").unwrap();
+        fs::set_permissions(&tmux, fs::Permissions::from_mode(0o700)).unwrap();
+        let shells = home.open_with(Config { tmux, ..home.config() }).await;
+        let error = shells.create(home.spec("a")).await.unwrap_err().to_string();
+        assert!(error.contains("not today") && error.contains("install tmux"), "{error}");
+        within("the end", shells.shut_down()).await.unwrap();
+        assert_eq!(fs::read_dir(home.root()).unwrap().count(), 0);
     });
 }
 

@@ -11,7 +11,8 @@ use std::{
 };
 
 use sandbox::shell::{
-    Colours, InputHint, Job, Key, OnInput, Progress, Session, StillRunning, Wait, Why, render,
+    Colours, Ended, InputHint, Job, Key, OnInput, Progress, Session, Signal, StillRunning, Wait,
+    Why, render,
 };
 use support::{
     Home, LIMIT, ended, finish, recorders, run, start_of, test, text_of, until_printed, within,
@@ -215,6 +216,8 @@ fn background_jobs_live_on_and_may_print_later() {
         fs::write(home.work().join("gate"), "go\n").unwrap();
         until_printed(&session, from, "late").await;
         assert_eq!(run(&session, "jobs -p | wc -l").await.0, 0);
+        let (_, output) = run(&session, "set +o noclobber; : device; true & wait").await;
+        assert!(output.starts_with("[1] "), "{output}");
         assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
         shells.shut_down().await.unwrap();
     });
@@ -341,6 +344,63 @@ fn a_command_that_is_not_heard_of_is_not_run_again() {
 }
 
 /// A text that reads a line with the shell's own editor, started by hand, looks like the prompt from outside.
+#[test]
+fn a_command_that_is_interrupted_before_it_begins_never_does() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        finish(&session, "true").await;
+        let start = session.log().len().unwrap();
+        // Takes the call for an answer.
+        session.type_bytes("read -ep 'who? ' x\r").await.unwrap();
+        until_printed(&session, start, "\x1b[?2004hwho? ").await;
+        let job = within("the call", session.run("echo one >>times")).await.unwrap();
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, -1);
+        assert_eq!(run(&session, "echo two >>times; (exit 2)").await.0, 2);
+        assert_eq!(fs::read_to_string(home.work().join("times")).unwrap(), "two\n");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_program_that_has_left_its_terminal_has_no_foreground_to_signal() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let leave = "import fcntl, os, termios, time; fcntl.ioctl(0, termios.TIOCNOTTY); \
+            os.write(1, b'left'); time.sleep(1000)";
+        let job = session.run(format!("exec python3 -c \"{leave}\"")).await.unwrap();
+        until_printed(&session, start_of(&job).await, "left").await;
+        session.signal(Signal::Terminate).await.unwrap();
+        assert!(job.result().is_none());
+        within("closing", session.close()).await.unwrap();
+        // What it has printed can be read, though the session is gone.
+        let result = job.result().unwrap();
+        assert_eq!(result.ended, Ended::SessionClosed);
+        assert!(text_of(&session, &result).starts_with("left"));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn jobs_that_print_all_the_time_split_no_report() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let noise = "(while :; do printf '\\033]7717;noise;%s\\007{\"x\":1}\\n' $RANDOM; done) &";
+        finish(&session, format!("{noise} {noise}")).await;
+        for code in 0..40 {
+            assert_eq!(finish(&session, format!("(exit {code})")).await.exit_code, code);
+        }
+        finish(&session, "kill %1 %2").await;
+        shells.shut_down().await.unwrap();
+    });
+}
+
 #[test]
 fn a_call_that_something_else_took_is_made_again() {
     test(async {

@@ -10,7 +10,7 @@ mod support;
 use std::{env, fs, process::Command, time::Duration};
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use sandbox::shell::{Config, ProcessId, Session};
+use sandbox::shell::{Config, ProcessId, Session, Size};
 use support::{
     Home, Owner, ended, id, kill, processes_with, recorders, run, start_of, test, text_of,
     until_changed, until_gone, until_printed, within,
@@ -193,25 +193,55 @@ fn recorders_may_be_killed_at_any_moment() {
 #[test]
 fn a_recorder_that_dies_without_an_owner_has_a_successor_under_the_next() {
     test(async {
+        for mode in ["emacs", "vi"] {
+            let home = Home::new();
+            let command = format!("set -o {mode}; echo on; read -r x; echo lost; (exit 4)");
+            let mut owner = Owner::run(&home, &command);
+            owner.until_printed("on");
+            owner.kill();
+            let recorder = ProcessId::of(recorders(&home)[0]).unwrap();
+            kill(recorder);
+            within("the end of the recorder", recorder.ended()).await.unwrap();
+            // The command ends while nobody records it.
+            let mut tmux = Command::new("tmux");
+            tmux.arg("-S").arg(home.root().join("tmux")).env_remove("TMUX");
+            let typed = tmux.args(["send-keys", "-t", "=s-a:", "Enter"]).status();
+            assert!(typed.unwrap().success());
+            // One who is gone before it has looked has replaced the recorder, and that is all.
+            drop(home.open().await);
+            let shells = home.open().await;
+            let session = shells.get(&id("a")).expect("the session is found again");
+            let result = ended(&session.latest().unwrap()).await;
+            assert_eq!(result.exit_code, 4, "{mode}");
+            assert!(text_of(&session, &result).starts_with("on\n"));
+            assert!(String::from_utf8_lossy(&log(&home)).contains(GAP), "the gap is marked");
+            check_after_gap(&home, &session, 1).await;
+            shells.shut_down().await.unwrap();
+        }
+    });
+}
+
+/// What is left when the recorder and the owner were killed before the start of a command was heard.
+#[test]
+fn a_command_that_may_have_run_is_not_run_again() {
+    test(async {
         let home = Home::new();
-        let mut owner = Owner::run(&home, "echo on; read -r x; echo lost; (exit 4)");
-        owner.until_printed("on");
-        owner.kill();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        run(&session, "true").await;
         let recorder = ProcessId::of(recorders(&home)[0]).unwrap();
+        drop((session, shells));
         kill(recorder);
         within("the end of the recorder", recorder.ended()).await.unwrap();
-        // The command ends while nobody records it.
-        let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(home.root().join("tmux"));
-        let typed = tmux.args(["send-keys", "-t", "=s-a:", "Enter"]).env_remove("TMUX").status();
-        assert!(typed.unwrap().success());
+        let directory = home.root().join("sessions/a");
+        fs::write(directory.join("command"), "echo again >>times").unwrap();
+        fs::write(directory.join("expected"), "2 command 00 00\n").unwrap();
+        drop(home.open().await);
         let shells = home.open().await;
-        let session = shells.get(&id("a")).expect("the session is found again");
-        let result = ended(&session.latest().unwrap()).await;
-        assert_eq!(result.exit_code, 4);
-        assert!(text_of(&session, &result).starts_with("on\n"));
-        assert!(String::from_utf8_lossy(&log(&home)).contains(GAP), "the gap is marked");
-        check_after_gap(&home, &session, 1).await;
+        let session = shells.get(&id("a")).unwrap();
+        assert_eq!(ended(&session.latest().unwrap()).await.exit_code, -1);
+        assert_eq!(run(&session, "cat times 2>&1; echo next").await.1.lines().last(), Some("next"));
+        assert!(!home.work().join("times").exists());
         shells.shut_down().await.unwrap();
     });
 }
@@ -240,6 +270,8 @@ fn control_clients_may_be_killed_at_any_moment() {
         // What people do who are attached: detach all others, or end a session that tells them nothing.
         for command in [["detach-client", "-s", "=keeper"], ["kill-session", "-t", "=keeper"]] {
             former = Some(another_client(&home, former).await);
+            // An answer tells that it is there.
+            session.resize(Size::default()).await.unwrap();
             let mut tmux = Command::new("tmux");
             tmux.arg("-S").arg(home.root().join("tmux")).args(command).env_remove("TMUX");
             assert!(tmux.status().unwrap().success());

@@ -129,6 +129,32 @@ fn escape(name: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn the_directory_is_where_the_shell_is_whatever_it_calls_it() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let deep = home.work().join("deep");
+        fs::create_dir(&deep).unwrap();
+        std::os::unix::fs::symlink(&deep, home.work().join("link")).unwrap();
+        let link = home.work().join("link");
+        for (text, place) in [
+            ("cd deep", &deep),
+            ("PWD=/forged", &deep),
+            ("PWD=relative", &deep),
+            ("unset PWD", &deep),
+            ("cd ../link", &link),
+        ] {
+            assert_eq!(finish(&session, text).await.cwd, *place, "{text}");
+        }
+        finish(&session, "unset PWD").await;
+        assert_eq!(finish(&session, "exit 3").await.exit_code, 3);
+        assert_eq!(run(&session, "pwd").await, (0, format!("{}\n", deep.display())));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
 fn what_users_do_to_their_shell_does_not_break_it() {
     test(async {
         let home = Home::new();
@@ -348,7 +374,7 @@ fn a_dead_shell_is_reported_and_replaced_in_its_directory() {
         let shells = home.open().await;
         let session = home.session(&shells, "a").await;
         fs::create_dir(home.work().join("deep")).unwrap();
-        finish(&session, "cd deep").await;
+        let before = finish(&session, "cd deep").await;
         let deep = home.work().join("deep");
         for (text, code) in [
             ("echo bye; exit 3", 3),
@@ -358,6 +384,8 @@ fn a_dead_shell_is_reported_and_replaced_in_its_directory() {
         ] {
             let result = finish(&session, text).await;
             assert_eq!((result.exit_code, &result.ended), (code, &Ended::ShellExited), "{text}");
+            assert_eq!((&result.user, &result.host), (&before.user, &before.host), "{text}");
+            assert_eq!(result.python, before.python, "{text}");
             let output = text_of(&session, &result);
             assert!(
                 output.starts_with("bye\n") && !output.contains("not reached"),

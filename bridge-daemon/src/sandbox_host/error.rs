@@ -23,6 +23,7 @@ pub(super) fn shell(error: ShellError) -> WireError {
         ShellError::ShellDidNotStart { .. } => (ErrorKind::InternalError, "shellDidNotStart"),
         ShellError::TmuxMissing { .. }
         | ShellError::TmuxRefused { .. }
+        | ShellError::TmuxSilent { .. }
         | ShellError::RootInUse { .. }
         | ShellError::UnusableRoot { .. }
         | ShellError::Io { .. } => (ErrorKind::InternalError, "system"),

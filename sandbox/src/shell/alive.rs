@@ -8,7 +8,7 @@ use super::process::ProcessId;
 
 /// The end of a process as something to wait for, again and again.
 pub(super) struct Alive {
-    pub(super) process: Option<ProcessId>,
+    process: Option<ProcessId>,
     fd: io::Result<Option<AsyncFd<OwnedFd>>>,
 }
 
@@ -19,6 +19,11 @@ impl Alive {
 
     pub(super) fn of_some(process: Option<ProcessId>) -> Self {
         process.map_or(Self { process: None, fd: Ok(None) }, Self::of)
+    }
+
+    /// Whether it tells of this process. It does not if there was no descriptor to be had when it was made.
+    pub(super) fn is_of(&self, process: Option<ProcessId>) -> bool {
+        self.process == process && self.fd.is_ok()
     }
 
     pub(super) async fn ended(&self) {

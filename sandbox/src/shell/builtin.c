@@ -8,9 +8,9 @@
  *
  * When Ctrl-C throws bash back to its prompt, evaluating does not return to us, but bash then undoes what
  * it has begun, and calls `leave` for that. `__sb prompt` is an entry of PROMPT_COMMAND, the last one, since
- * `PROMPT_COMMAND=...` replaces only the first. `__sb recover` is bound to a key that the owner presses
- * when it has heard nothing. Another key has us write the environment of programs to a file that was opened
- * at the start, if need be by the launcher of a confined shell; nothing is run for that.
+ * `PROMPT_COMMAND=...` replaces only the first. Two more keys are the owner's questions: on one we tell the last end
+ * again, on the other we write the environment of programs to a file that was opened at the start, if need be by
+ * the launcher of a confined shell. Nothing is run for either.
  *
  * All this could be written in bash, and was: it took most of bash's time for a command, and every option
  * and trap of the user had to be kept from showing or disturbing it. Here there is nothing to see for them but
@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What we use of bash. It is part of what bash gives to loadable builtins. */
@@ -162,19 +163,23 @@ static int is_end_of(const char *secret, const char *start)
     return secret[0] == 'E' && memcmp(secret + 1, start + 1, NONCE - 1) == 0;
 }
 
-/* Tells the start of the next command that has both secrets. Passes over ends that nobody took, and over a
- * start that the owner has replaced since. */
+/* Tells the start of the next command: the last that has both secrets. What lies before it was of others, which
+ * the owner has replaced or given up. */
 static int begin(void)
 {
     char start[SECRET + 1] = "", secret[SECRET + 1];
-    do {
-        if (!take(secret))
-            return 0;
+    int is_found = 0;
+    while (take(secret)) {
         if (secret[0] == 'S')
             memcpy(start, secret, sizeof secret);
-    } while (!start[0] || !is_end_of(secret, start));
-    memcpy(start_secret, start, sizeof start);
-    memcpy(end_secret, secret, sizeof secret);
+        if (!is_end_of(secret, start))
+            continue;
+        memcpy(start_secret, start, sizeof start);
+        memcpy(end_secret, secret, sizeof secret);
+        is_found = 1;
+    }
+    if (!is_found)
+        return 0;
     is_running = 1;
     code = -1;
     char marker[SECRET + 10];
@@ -216,6 +221,19 @@ static const char *python(void)
     return found && found[0] == '/' ? found : "";
 }
 
+/* The directory by the name that the shell has for it, unless a command has changed that without going there. */
+static char *place(void)
+{
+    const char *pwd = get_string_value("PWD");
+    struct stat named, here;
+    if (pwd && pwd[0] == '/' && stat(pwd, &named) == 0 && stat(".", &here) == 0 &&
+        named.st_dev == here.st_dev && named.st_ino == here.st_ino)
+        return encoded(pwd);
+    char *path = getcwd(NULL, 0), *copy = encoded(path ? path : pwd ? pwd : "");
+    free(path);
+    return copy;
+}
+
 /* Tells the end of the command, which has ended with `code`; or tells it again. */
 static void tell_end(void)
 {
@@ -234,15 +252,14 @@ static void tell_end(void)
     char pid[16] = "";
     if (last_asynchronous_pid > 0)
         snprintf(pid, sizeof pid, "%ld", (long)last_asynchronous_pid);
-    const char *interpreter = python(), *pwd = get_string_value("PWD");
-    char *place = encoded(pwd ? pwd : ""), *path = encoded(interpreter), *marker;
-    if (asprintf(&marker, "\033]7717;%s;%d;%s;%s;%s;%s;%s\a", end_secret, code, pid, user, host, place,
-                 path) >= 0) {
+    char *cwd = place(), *interpreter = encoded(python()), *marker;
+    if (asprintf(&marker, "\033]7717;%s;%d;%s;%s;%s;%s;%s\a", end_secret, code, pid, user, host, cwd,
+                 interpreter) >= 0) {
         is_running = !print(marker);
         free(marker);
     }
-    free(place);
-    free(path);
+    free(cwd);
+    free(interpreter);
 }
 
 /* The text that lies ready: what the file holds up to a NUL. */
@@ -333,13 +350,19 @@ static int tell_exports(int count, int key)
     return 0;
 }
 
+static int tell_again(int count, int key);
+
 static const char *const keymaps[] = {"emacs", "vi-insert", "vi-command"};
 enum { KEYMAPS = sizeof keymaps / sizeof *keymaps };
 
-static void bind_exports(void)
+/* The keys that are sequences: nobody else has them, so that they are bound once, and again after start-up files. */
+static void bind_questions(void)
 {
-    for (int i = 0; i < KEYMAPS; i++)
-        rl_bind_keyseq_in_map("\\e[7718~", tell_exports, rl_get_keymap_by_name(keymaps[i]));
+    for (int i = 0; i < KEYMAPS; i++) {
+        void *keymap = rl_get_keymap_by_name(keymaps[i]);
+        rl_bind_keyseq_in_map("\\e[7717~", tell_again, keymap);
+        rl_bind_keyseq_in_map("\\e[7718~", tell_exports, keymap);
+    }
 }
 
 /* Takes the prompt and the key, which a command may have given to others. */
@@ -438,13 +461,18 @@ static void at_prompt(void)
     }
 }
 
-/* What was told may be lost: with a Ctrl-C the kernel throws away what the terminal has not delivered. */
-static void recover(void)
+/* The key by which the owner asks for a report that it has not heard: with a Ctrl-C the kernel throws away what the
+ * terminal has not delivered. */
+static int tell_again(int count, int key)
 {
+    (void)count, (void)key;
+    if (getpid() != shell || is_evaluating)
+        return 0;
     if (is_running)
         at_prompt();
     else
         tell_end();
+    return 0;
 }
 
 /* Moves a descriptor to where no script closes it by accident, and no program gets it. */
@@ -503,7 +531,7 @@ static int prepare(WORD_LIST *words)
     /* What a program leaves behind becomes our child, by which the owner finds it when it ends the session. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     take_hold();
-    bind_exports();
+    bind_questions();
     begin();
     return EXECUTION_SUCCESS;
 }
@@ -519,11 +547,9 @@ static int sb(WORD_LIST *words)
         return run();
     if (strcmp(word, "hold") == 0) {
         take_hold();
-        bind_exports();
+        bind_questions();
     } else if (strcmp(word, "prompt") == 0 && !is_evaluating)
         at_prompt();
-    else if (strcmp(word, "recover") == 0 && !is_evaluating)
-        recover();
     return EXECUTION_SUCCESS;
 }
 

@@ -75,6 +75,10 @@ impl Config {
         self.root.join("tmux")
     }
 
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.root.join("owner.lock")
+    }
+
     pub(crate) fn client(&self) -> PathBuf {
         self.root.join("client")
     }
@@ -119,9 +123,7 @@ impl SessionSpec {
                 self.cwd.display()
             )));
         }
-        if self.size.columns < 2 || self.size.rows < 2 {
-            return Err(Error::Invalid("a terminal needs at least 2 columns and 2 rows".into()));
-        }
+        self.size.check()?;
         for (name, value) in &self.environment {
             let bytes = name.as_bytes();
             let starts_well =

@@ -14,17 +14,17 @@ use super::{
     launch::{Launched, Place},
     ledger::Latest,
     marker::{Kind, Seq},
-    process,
+    process::Members,
     requests::CALL_KEYS,
-    state::{CommandResult, Ended, Phase, Started},
+    state::{CommandResult, Ended, Phase},
     task::{Current, DEATH_LIMIT, Running, Task, Then, Unreported},
 };
 use crate::{Error, Result};
 
-/// The key that makes an interrupted shell report; bound in `init.bash`.
+/// The key on which the builtin tells again how its last command has ended.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
-/// How long until another look at a shell that is still starting.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How long until a look at a shell of which something may be lost, or another at one that is still starting.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How long a shell that was asked for its report may take.
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Shells that may die in a row before their first prompt.
@@ -61,7 +61,7 @@ impl Task {
         self.next_seq += 1;
         let deadline = Instant::now() + self.launcher.config.start_limit;
         self.current = Current::Starting { seq, deadline, look_at: None, before };
-        if self.failed_starts >= FAILED_STARTS || self.start_shell(seq).await.is_err() {
+        if self.failed_starts >= FAILED_STARTS || !self.start_shell(seq).await {
             self.close(Ended::ShellExited).await;
             return Then::Stop;
         }
@@ -80,7 +80,11 @@ impl Task {
         // tmux has passed on everything that was printed in it; its status may come a little later.
         let mut pause = Duration::from_millis(1);
         loop {
-            let answer = self.launcher.tmux.ask(&question).await?;
+            let answer = match self.launcher.tmux.ask(&question).await {
+                Err(Error::ServerGone) => return Err(Error::ServerGone),
+                // What keeps tmux from answering may pass.
+                answer => answer.unwrap_or_default(),
+            };
             let mut words = answer.split(' ').map(|word| word.parse::<i32>().ok());
             let mut next = || words.next().flatten();
             let (dead, status, signal) = (next(), next(), next());
@@ -101,7 +105,16 @@ impl Task {
         }
     }
 
-    async fn start_shell(&mut self, seq: Seq) -> Result<()> {
+    /// Says whether there is another shell. If tmux does not answer, it is asked once more: its control client may
+    /// just have been replaced.
+    async fn start_shell(&mut self, seq: Seq) -> bool {
+        match self.try_start_shell(seq).await {
+            Err(Error::TmuxSilent { .. }) => self.try_start_shell(seq).await.is_ok(),
+            tried => tried.is_ok(),
+        }
+    }
+
+    async fn try_start_shell(&mut self, seq: Seq) -> Result<()> {
         let mut cwd = self.status.borrow().cwd.clone();
         while !cwd.is_dir() && cwd.pop() {}
         self.launcher.rewrite_start(&cwd)?;
@@ -128,15 +141,9 @@ impl Task {
         self.recorder = None;
         self.catch_up();
         if let Current::Running(running) = &mut self.current {
-            // The end of a command may be among what is lost: then the shell is to be asked for it.
-            running.interrupted = true;
-            // The same goes for its start: then its output begins with the gap.
-            let offset = fs::metadata(self.launcher.dir.log()).map_or(0, |log| log.len());
-            running.status.send_if_modified(|status| {
-                let is_unheard = status.started.is_none();
-                status.started.get_or_insert(Started { offset, at: SystemTime::now() });
-                is_unheard
-            });
+            running.assume_begun(&self.launcher.dir.log());
+            // Its end may be lost, too.
+            running.look_at = Some(Instant::now() + LOOK_AGAIN);
         }
         let pane = self.entry.pane.clone();
         if !self.stream_closed && self.entry.leader.is_alive() && self.recorder.is_none() {
@@ -149,22 +156,24 @@ impl Task {
     /// or the text itself reads from it, no key is pressed, since it would be taken for an answer.
     pub(super) async fn recover(&mut self) {
         self.catch_up();
-        let (shell, is_at_prompt) = (self.shell(), self.is_at_prompt());
-        let Current::Running(running) = &mut self.current else { return };
+        let shell = self.shell();
+        let Current::Running(running) = &self.current else { return };
+        let (has_begun, interrupted) = (running.has_begun(), running.interrupted);
         if running.asked > 0 && running.look_at.is_some_and(|time| time > Instant::now()) {
             return;
         }
         if input::shell_reads_plain_lines(shell) {
             // The text has called something that turned line editing off. Then bash takes the terminal
             // for the rest of the text; an interrupt brings it back.
-            running.interrupted = true;
             return shell.send(Signal::INT);
         }
-        if !is_at_prompt {
+        if !self.is_at_prompt() {
             return;
         }
-        if running.interrupted {
-            self.ask_for_report().await;
+        match (has_begun, interrupted) {
+            (false, true) if self.take_back() => self.give_up(),
+            (false, false) => {}
+            _ => self.ask_for_report().await,
         }
     }
 
@@ -187,9 +196,10 @@ impl Task {
         }
     }
 
-    /// For an interrupted command whose shell is at its prompt and has reported nothing. It may have
+    /// For a command whose shell is at its prompt and has reported nothing. It may have
     /// removed our entry from PROMPT_COMMAND; or a Ctrl-C has taken the report with it, on its way through
-    /// the terminal; or the shell and we do not mean the same secret, since an owner was killed. The key asks
+    /// the terminal; or a recorder was killed that had it; or the shell and we do not mean the same secret, since an
+    /// owner was killed. The key asks
     /// the shell for its report, the second time with a new secret; if neither helps, the command is over
     /// with an unknown code.
     async fn ask_for_report(&mut self) {
@@ -214,25 +224,10 @@ impl Task {
 
     /// Ends every process of the session and removes its files.
     pub(super) async fn close(&mut self, ended: Ended) {
-        let mark = self.entry.mark.clone();
-        let mut members = process::members(self.entry.leader, &mark, &[]);
+        let members = Members::of(self.entry.leader, &self.entry.mark);
         let target = self.launcher.target();
         let _ = self.launcher.tmux.ask(&format!("kill-session -t {target}")).await;
-        let mut limit = self.launcher.config.grace;
-        // New processes may appear while old ones are being ended, so we look again.
-        for _ in 0..5 {
-            let remaining = process::all_ended(&members, limit).await;
-            members = process::stopped_members(self.entry.leader, &mark, remaining);
-            for process in &members {
-                process.send(Signal::KILL);
-            }
-            process::all_ended(&members, DEATH_LIMIT).await;
-            members = process::members(self.entry.leader, &mark, &[]);
-            if members.is_empty() {
-                break;
-            }
-            limit = Duration::ZERO;
-        }
+        members.end(self.launcher.config.grace).await;
         if let Some(recorder) = self.recorder
             && time::timeout(DEATH_LIMIT, recorder.ended()).await.is_err()
         {
@@ -275,9 +270,9 @@ impl Task {
                 .and_then(|started| at.duration_since(started.at).ok())
                 .unwrap_or_default(),
             background_pid: None,
-            python: None,
-            user: String::new(),
-            host: String::new(),
+            python: self.circumstances.python.clone(),
+            user: self.circumstances.user.clone(),
+            host: self.circumstances.host.clone(),
             output: started.map_or(end, |started| started.offset)..end,
             lost: running.lost,
         };

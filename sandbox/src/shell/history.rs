@@ -5,19 +5,15 @@ use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
+    ending::LOOK_AGAIN,
     index::{Event, IndexReader, What},
     job::JobWatch,
     launch::Launcher,
     ledger::{Entry, Latest},
     marker::{Expected, Kind, Marker, Seq},
-    process::ProcessId,
     state::{JobStatus, Started},
     task::{Current, Running, Unreported, at_prompt, path},
 };
-
-/// How long a command that an earlier owner has sent may take to begin, before we doubt that it was
-/// sent at all.
-const RETYPE_AFTER: Duration = Duration::from_millis(500);
 
 /// What the files tell about a session's past. The task reads the index again from its beginning,
 /// so that only what is unfinished needs to be known here.
@@ -52,26 +48,33 @@ impl History {
             What::Closed => Some(None),
             What::Marker(_) | What::Lost { .. } => None,
         });
-        let recorder_died = recorder.flatten().is_some_and(|recorder| {
-            !ProcessId::of(recorder).is_some_and(|recorder| recorder.is_alive())
-        });
+        let recorder_died = recorder.flatten().is_some_and(|recorder| !recorder.is_alive());
+        // Since the latest word of the shell there was another recorder, or none.
+        let since = events.iter().rev().take_while(|event| !matches!(event.what, What::Marker(_)));
+        let has_gap = recorder_died
+            || since.into_iter().any(|event| matches!(event.what, What::Opened { .. }));
         let seq = expected.seq;
         let is_heard = events.iter().any(|event| {
             matches!(event.what, What::Marker(Marker::Start { seq: heard }) if heard == seq)
         });
         let unheard = (expected.kind == Kind::StartUp && !is_heard).then_some(seq);
-        let look_at = Some(Instant::now() + RETYPE_AFTER);
+        // A command that an earlier owner has sent may not have got through, nor what the shell has said.
+        let look_at = Some(Instant::now() + LOOK_AGAIN);
         let running = |seq| {
             let (status, receiver) = watch::channel(JobStatus::default());
             let running = Running {
                 seq,
                 status,
                 lost: 0,
-                interrupted: recorder_died,
+                interrupted: false,
                 asked: 0,
                 may_be_unsent: true,
                 look_at,
             };
+            // What may have run is not run again.
+            if has_gap && !is_heard {
+                running.assume_begun(&launcher.dir.log());
+            }
             (running, Some(JobWatch { seq, status: receiver }))
         };
         let (current, latest) = match expected.kind {

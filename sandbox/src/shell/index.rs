@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::marker::Marker;
+use super::{marker::Marker, process::ProcessId};
 
 /// Something that happened at a place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum What {
     /// A recorder began to write.
-    Opened { recorder: u32 },
+    Opened { recorder: ProcessId },
     /// The shell said something; the recorder has confirmed that it was the shell.
     Marker(Marker),
     /// So many bytes could not be kept here, because of the quota or a full disk.
@@ -44,7 +44,9 @@ impl Event {
     pub(crate) fn print(&self) -> Vec<u8> {
         let micros = self.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let (kind, rest) = match &self.what {
-            What::Opened { recorder } => ('O', recorder.to_string().into_bytes()),
+            What::Opened { recorder } => {
+                ('O', format!("{} {}", recorder.pid, recorder.start_time).into_bytes())
+            }
             What::Marker(marker) => ('M', marker.print()),
             What::Lost { bytes } => ('L', bytes.to_string().into_bytes()),
             What::Closed => ('C', Vec::new()),
@@ -62,7 +64,11 @@ impl Event {
         let at = UNIX_EPOCH + Duration::from_micros(text(fields.next()?)?);
         let rest = fields.next()?;
         let what = match kind {
-            b"O" => What::Opened { recorder: text(rest)? },
+            b"O" => {
+                let mut numbers = rest.split(|&byte| byte == b' ');
+                let (pid, start_time) = (text(numbers.next()?)?, text(numbers.next()?)?);
+                What::Opened { recorder: ProcessId { pid, start_time } }
+            }
             b"M" => What::Marker(Marker::parse(rest)?.0),
             b"L" => What::Lost { bytes: text(rest)? },
             b"C" => What::Closed,
@@ -104,18 +110,31 @@ impl IndexReader {
     }
 }
 
-/// Whether the last recorder of an index has ended without a word, so that it was killed.
-pub(crate) fn was_cut_off(path: &Path) -> io::Result<bool> {
+/// How an index ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With the last word of a recorder, or it is empty.
+    Regular,
+    /// The last recorder has ended without a word, so that it was killed.
+    CutOff,
+    /// In the middle of a line.
+    WithinLine,
+}
+
+pub(crate) fn end_of(path: &Path) -> io::Result<End> {
     const ENOUGH: u64 = 64;
     let file = File::open(path)?;
     let length = file.metadata()?.len();
     let mut end = vec![0; usize::try_from(length.min(ENOUGH)).unwrap_or_default()];
     file.read_exact_at(&mut end, length.saturating_sub(ENOUGH))?;
+    if end.is_empty() {
+        return Ok(End::Regular);
+    }
+    let Some(lines) = end.strip_suffix(b"\n") else { return Ok(End::WithinLine) };
     // The line of a regular end is short; a part of a longer one cannot be taken for it.
-    let lines = end.strip_suffix(b"\n").unwrap_or(&end);
     let last = &lines[memchr::memrchr(b'\n', lines).map_or(0, |place| place + 1)..];
     let closed = Event::parse(last).is_some_and(|event| event.what == What::Closed);
-    Ok(length > 0 && !closed)
+    Ok(if closed { End::Regular } else { End::CutOff })
 }
 
 fn text<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
@@ -136,7 +155,11 @@ mod tests {
         let mut reader = IndexReader::open(&path).unwrap();
         let at = UNIX_EPOCH + Duration::from_micros(1_234_567);
         let events = [
-            Event { offset: 0, at, what: What::Opened { recorder: 7 } },
+            Event {
+                offset: 0,
+                at,
+                what: What::Opened { recorder: ProcessId { pid: 7, start_time: 8 } },
+            },
             Event { offset: 5, at, what: What::Marker(Marker::Start { seq: 1 }) },
             Event { offset: 9, at, what: What::Lost { bytes: 3 } },
             Event { offset: 9, at, what: What::Closed },

@@ -20,9 +20,8 @@ export PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat
         export "$__sb_field"
     done
 } <"$__sb_dir/start"
-unset OLDPWD __sb_field __sb_user __sb_host
+unset OLDPWD __sb_field __sb_user __sb_host __sb_dir
 
-bind -x '"\e[7717~": __sb recover'
 # A person's history file is not ours to fill, and what is typed to start a command is not history.
 unset HISTFILE
 HISTCONTROL=ignorespace

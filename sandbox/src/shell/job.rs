@@ -178,15 +178,6 @@ impl Job {
 
     /// Waits for the end of the command, within the limits given. Cancelling it is harmless.
     pub async fn wait(&self, wait: Wait) -> Result<Progress> {
-        let progress = self.wait_within(wait).await;
-        // The log may have gone with the session; what counts is the result.
-        match self.result() {
-            Some(result) => Ok(Progress::Finished(result)),
-            None => progress,
-        }
-    }
-
-    async fn wait_within(&self, wait: Wait) -> Result<Progress> {
         let mut status = self.watch.status.clone();
         let deadline = wait.limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut quiet = Quiet::start(self)?;
@@ -225,32 +216,36 @@ impl Job {
             let reached = |instant: Option<Instant>| instant.is_some_and(|instant| instant <= now);
             if reached(wait.pause_before_look(looks).map(|pause| quiet.since + pause)) {
                 looks += 1;
-                let hint = self.look().await;
+                self.tell_if_idle().await;
                 // Before it has begun, it is the shell that reads keys: those of the call.
                 let has_begun = status.borrow().started.is_some();
-                if hint != InputHint::None && wait.on_input == OnInput::Return && has_begun {
-                    return self.still_running(Why::Input, hint);
+                if wait.on_input == OnInput::Return && has_begun && self.hint() != InputHint::None {
+                    return self.still_running(Why::Input).await;
                 }
             }
             if reached(wait.quiet.and_then(|limit| quiet.since.checked_add(limit))) {
-                return self.still_running(Why::Quiet, self.look().await);
+                return self.still_running(Why::Quiet).await;
             }
             if reached(deadline) {
-                return self.still_running(Why::Limit, self.look().await);
+                return self.still_running(Why::Limit).await;
             }
         }
     }
 
-    async fn look(&self) -> InputHint {
+    async fn tell_if_idle(&self) {
         let shell = self.session.status().shell;
         if input::shell_edits_line(shell) || input::shell_reads_plain_lines(shell) {
             self.session.tell(Control::LooksIdle).await;
         }
-        input::look(shell)
     }
 
-    fn still_running(&self, why: Why, input: InputHint) -> Result<Progress> {
-        let lost = self.watch.status.borrow().lost;
+    fn hint(&self) -> InputHint {
+        input::look(self.session.status().shell)
+    }
+
+    async fn still_running(&self, why: Why) -> Result<Progress> {
+        self.tell_if_idle().await;
+        let (lost, input) = (self.watch.status.borrow().lost, self.hint());
         Ok(Progress::Running(StillRunning { why, output: self.output()?, lost, input }))
     }
 }

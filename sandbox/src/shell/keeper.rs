@@ -87,7 +87,9 @@ fn alive(root: &Path) -> PathBuf {
 /// When the lease of a state directory ends, if its owner is gone.
 pub(crate) fn lease_end(root: &Path) -> io::Result<SystemTime> {
     let path = root.join("owner.lock");
-    let seconds = fs::read_to_string(&path)?.trim().parse().map_err(io::Error::other)?;
+    let text = fs::read_to_string(&path)?;
+    let seconds = text.lines().next().unwrap_or_default().parse();
+    let seconds = seconds.map_err(|_| io::ErrorKind::InvalidData)?;
     Ok(fs::metadata(path)?.modified()? + Duration::from_secs(seconds))
 }
 

@@ -107,7 +107,7 @@ impl Launcher {
             .map_err(Error::io("making the shell's secret pipe"))?;
         pipe.announce(&self.dir, seq, Kind::StartUp)?;
 
-        let shell = self.shell_arguments();
+        let shell = self.shell_arguments()?;
         let (start, target, fix_size) = match &place {
             Place::NewSession { size: Size { columns, rows } } => {
                 let target = self.target();
@@ -156,15 +156,17 @@ impl Launcher {
         format!("pipe-pane -O -t {target} {}", quote(&protect_format(&command)))
     }
 
-    fn shell_arguments(&self) -> String {
+    fn shell_arguments(&self) -> Result<String> {
         let directory = self.dir.path().to_string_lossy();
-        let launcher = if self.dir.policy().exists() {
+        // Only a session that has none is free, not one whose policy cannot be looked at.
+        let is_confined = self.dir.policy().try_exists();
+        let launcher = if is_confined.map_err(Error::io("looking at the session's policy"))? {
             let program = self.config.program.to_string_lossy();
             format!("{} enter {}", quote(&program), quote(&directory))
         } else {
             String::new()
         };
-        format!(
+        Ok(format!(
             "-c {} -e {} -e {} /bin/sh -c {} sh {launcher} {} --rcfile {} -i",
             quote(&protect_format(&self.config.root.to_string_lossy())),
             quote(&format!("SANDBOX_DIR={directory}")),
@@ -172,7 +174,7 @@ impl Launcher {
             quote(LEADER),
             quote(&self.config.bash.to_string_lossy()),
             quote(&self.config.init_file().to_string_lossy()),
-        )
+        ))
     }
 }
 
@@ -235,16 +237,20 @@ impl SecretPipe {
             .map_err(Error::io("writing to the shell's secret pipe"))
     }
 
-    /// Whether secrets lie here that the shell has not taken.
-    pub(crate) fn holds_secrets(&self) -> bool {
-        rustix::io::ioctl_fionread(&self.0).is_ok_and(|length| length > 0)
+    /// Takes away the secrets that the shell has not taken, and says whether there were any. Without them, or
+    /// without the second of them, it begins nothing.
+    pub(crate) fn empty(&mut self) -> bool {
+        let (mut old, mut held_any) = ([0; 512], false);
+        while self.0.read(&mut old).is_ok_and(|length| length > 0) {
+            held_any = true;
+        }
+        held_any
     }
 
     /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
     /// never got there, or have gone with their owner, if that was killed.
     pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
-        let mut old = [0; 512];
-        while self.0.read(&mut old).is_ok_and(|length| length > 0) {}
+        self.empty();
         self.announce(dir, seq, kind)
     }
 

@@ -15,6 +15,7 @@
 //!     policy                 what the shell may do, if it is confined
 //!     pid                    the shell's process number, written by itself or its launcher
 //!     command                text of the latest command, up to a NUL; what follows is of older ones
+//!     script                 the text of a command that turns line editing off
 //!     expected               digests of the nonces of the latest command
 //!     exports                where the shell writes its environment when it is asked; empty otherwise
 //!     log, index             written by the recorder
@@ -93,6 +94,20 @@ pub struct Size {
     pub columns: u16,
     /// Lines on the screen.
     pub rows: u16,
+}
+
+impl Size {
+    /// Whether tmux makes a terminal of it.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        let fits = |length: u16| (2..=10_000).contains(&length);
+        if fits(self.columns) && fits(self.rows) {
+            return Ok(());
+        }
+        let Self { columns, rows } = self;
+        Err(Error::Invalid(format!(
+            "a terminal cannot have {columns} columns and {rows} rows; choose 2 to 10000 of each"
+        )))
+    }
 }
 
 impl Default for Size {

@@ -1,10 +1,10 @@
 //! Reading a session's log: any range, head and tail, or live.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io,
     ops::Range,
-    os::unix::fs::FileExt as _,
+    os::{fd::AsRawFd as _, unix::fs::FileExt as _},
     path::PathBuf,
     sync::Arc,
     time::SystemTime,
@@ -20,9 +20,11 @@ use crate::{Error, Result};
 pub const READ_LIMIT: u64 = 16 << 20;
 
 /// Everything that a session has printed, byte for byte. Offsets count from the session's birth.
+/// It can be read also when its session has been closed, and the file has no name any more.
 #[derive(Debug, Clone)]
 pub struct Log {
     path: PathBuf,
+    file: Arc<File>,
     watcher: Arc<Watcher>,
 }
 
@@ -41,14 +43,15 @@ pub struct View {
 /// nothing and holds nobody back, and finds everything in the log when it goes on.
 #[derive(Debug)]
 pub struct Subscription {
-    file: File,
+    file: Arc<File>,
     offset: u64,
     watch: FileWatch,
 }
 
 impl Log {
-    pub(crate) fn new(path: PathBuf, watcher: Arc<Watcher>) -> Self {
-        Self { path, watcher }
+    pub(crate) fn open(path: PathBuf, watcher: &Arc<Watcher>) -> Result<Self> {
+        let file = File::open(&path).map_err(Error::io("opening the log"))?;
+        Ok(Self { path, file: Arc::new(file), watcher: Arc::clone(watcher) })
     }
 
     /// Where it lies on disk.
@@ -68,7 +71,7 @@ impl Log {
 
     /// Length, and time of the latest output, be it kept or dropped.
     pub(crate) fn growth(&self) -> Result<(u64, SystemTime)> {
-        let metadata = fs::metadata(&self.path).map_err(Error::io("looking at the log"))?;
+        let metadata = self.file.metadata().map_err(Error::io("looking at the log"))?;
         let modified = metadata.modified().map_err(Error::io("looking at the log's time"))?;
         Ok((metadata.len(), modified))
     }
@@ -78,7 +81,7 @@ impl Log {
         let length = range.end.saturating_sub(range.start).min(READ_LIMIT);
         let length = length.min(self.len()?.saturating_sub(range.start));
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-        let read = self.open()?.read_at_most(&mut bytes, range.start)?;
+        let read = self.file.read_at_most(&mut bytes, range.start)?;
         bytes.truncate(read);
         Ok(bytes)
     }
@@ -102,15 +105,13 @@ impl Log {
 
     /// Follows the log from this offset on.
     pub fn subscribe(&self, offset: u64) -> Result<Subscription> {
-        Ok(Subscription { file: self.open()?, offset, watch: self.watch()? })
+        Ok(Subscription { file: Arc::clone(&self.file), offset, watch: self.watch()? })
     }
 
     pub(crate) fn watch(&self) -> Result<FileWatch> {
-        self.watcher.watch(&self.path).map_err(Error::io("watching the log"))
-    }
-
-    fn open(&self) -> Result<File> {
-        File::open(&self.path).map_err(Error::io("opening the log"))
+        // By the descriptor, since the name may be gone.
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        self.watcher.watch(path.as_ref()).map_err(Error::io("watching the log"))
     }
 }
 
@@ -184,6 +185,8 @@ impl ReadAtMost for File {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[tokio::test]
@@ -191,7 +194,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         fs::write(&path, b"0123456789").unwrap();
-        let log = Log::new(path, Arc::new(Watcher::start().unwrap()));
+        let log = Log::open(path, &Arc::new(Watcher::start().unwrap())).unwrap();
         let view = log.view(1..9, 5).unwrap();
         assert_eq!((view.head.as_slice(), view.tail.as_slice()), (&b"12"[..], &b"678"[..]));
         assert_eq!(view.omitted, 3..6);
@@ -210,7 +213,7 @@ mod tests {
         ] {
             let path = directory.path().join("log");
             fs::write(&path, bytes).unwrap();
-            let log = Log::new(path, Arc::new(Watcher::start().unwrap()));
+            let log = Log::open(path, &Arc::new(Watcher::start().unwrap())).unwrap();
             let view = log.view(0..bytes.len() as u64, 15).unwrap();
             assert_eq!(
                 (view.head.as_slice(), view.tail.as_slice()),
@@ -227,7 +230,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let mut file = File::create(&path).unwrap();
-        let log = Log::new(path, Arc::new(Watcher::start().unwrap()));
+        let log = Log::open(path, &Arc::new(Watcher::start().unwrap())).unwrap();
         let mut subscription = log.subscribe(0).unwrap();
         let mut buffer = [0; 4];
         let reading = tokio::spawn(async move {

@@ -23,6 +23,11 @@ pub(crate) const MARK_VARIABLE: &str = "SANDBOX_SESSION";
 /// How often we look for more members among those who are being stopped; two or three are enough as a rule.
 const STOP_ROUNDS: u32 = 20;
 
+/// How often we look whether all members of a session have ended.
+const END_ROUNDS: u32 = 5;
+/// How long a process may take to end that was killed: one may wait for a disk.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
 /// A process, safe against reuse of its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
@@ -141,44 +146,73 @@ pub(crate) async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<P
 /// from one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes
 /// the place of parents that have ended (`builtin.c`). What is lost is a process that has left the kernel
 /// session *and* cleared its environment *and* outlived its ancestors up to the shell, after which the shell
-/// itself has ended. Those who are `known` to belong are not lost.
-pub(crate) fn members(leader: ProcessId, mark: &str, known: &[ProcessId]) -> Vec<ProcessId> {
-    let stats = all_pids().filter_map(|pid| Some((pid, Stat::of(pid)?)));
-    let (mut members, mut others): (Vec<_>, Vec<_>) = stats.partition(|(pid, stat)| {
-        let in_session = i64::from(stat.session) == i64::from(leader.pid)
-            && stat.start_time >= leader.start_time;
-        let is_known = || known.contains(&ProcessId { pid: *pid, start_time: stat.start_time });
-        in_session || is_known() || has_mark(*pid, mark)
-    });
-    let mut seen = 0;
-    while let Some((parent, stat)) = members.get(seen) {
-        let parent = ProcessId { pid: *parent, start_time: stat.start_time };
-        members.extend(others.extract_if(.., |(_, stat)| stat.is_child_of(parent)));
-        seen += 1;
-    }
-    let living = members.into_iter().filter(|(_, stat)| !stat.is_gone());
-    living.map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time }).collect()
+/// itself has ended. Those who were known to belong are not lost.
+pub(crate) struct Members<'a> {
+    leader: ProcessId,
+    mark: &'a str,
+    known: Vec<ProcessId>,
 }
 
-/// The members, stopped, so that none of them starts another that would be nobody's when its parent is killed.
-pub(crate) fn stopped_members(
-    leader: ProcessId,
-    mark: &str,
-    mut known: Vec<ProcessId>,
-) -> Vec<ProcessId> {
-    // Each round finds what was started before the one before it took effect.
-    for _ in 0..STOP_ROUNDS {
-        for process in &known {
-            process.send(Signal::STOP);
+impl<'a> Members<'a> {
+    pub(crate) fn of(leader: ProcessId, mark: &'a str) -> Self {
+        let mut members = Self { leader, mark, known: Vec::new() };
+        members.known = members.found();
+        members
+    }
+
+    fn found(&self) -> Vec<ProcessId> {
+        let stats = all_pids().filter_map(|pid| Some((pid, Stat::of(pid)?)));
+        let (mut members, mut others): (Vec<_>, Vec<_>) = stats.partition(|(pid, stat)| {
+            let in_session = i64::from(stat.session) == i64::from(self.leader.pid)
+                && stat.start_time >= self.leader.start_time;
+            let process = ProcessId { pid: *pid, start_time: stat.start_time };
+            in_session || self.known.contains(&process) || has_mark(*pid, self.mark)
+        });
+        let mut seen = 0;
+        while let Some((parent, stat)) = members.get(seen) {
+            let parent = ProcessId { pid: *parent, start_time: stat.start_time };
+            members.extend(others.extract_if(.., |(_, stat)| stat.is_child_of(parent)));
+            seen += 1;
         }
-        let found = members(leader, mark, &known);
-        let is_all = found.iter().all(|process| known.contains(process));
-        known = found;
-        if is_all {
-            break;
+        let living = members.into_iter().filter(|(_, stat)| !stat.is_gone());
+        living.map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time }).collect()
+    }
+
+    /// Waits for all of them to end, at most so long, and kills those that remain.
+    pub(crate) async fn end(mut self, grace: Duration) {
+        let mut limit = grace;
+        // New processes may appear while old ones are being ended, so we look again.
+        for _ in 0..END_ROUNDS {
+            self.known = all_ended(&self.known, limit).await;
+            self.stop();
+            for process in &self.known {
+                process.send(Signal::KILL);
+            }
+            all_ended(&self.known, KILL_LIMIT).await;
+            self.known.clear();
+            self.known = self.found();
+            if self.known.is_empty() {
+                break;
+            }
+            limit = Duration::ZERO;
         }
     }
-    known
+
+    /// Stops them, so that none of them starts another that would be nobody's when its parent is killed.
+    fn stop(&mut self) {
+        // Each round finds what was started before the one before it took effect.
+        for _ in 0..STOP_ROUNDS {
+            for process in &self.known {
+                process.send(Signal::STOP);
+            }
+            let found = self.found();
+            let is_all = found.iter().all(|process| self.known.contains(process));
+            self.known = found;
+            if is_all {
+                break;
+            }
+        }
+    }
 }
 
 /// Every living process that carries a mark in its environment.

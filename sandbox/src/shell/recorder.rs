@@ -25,9 +25,10 @@ use rustix::{
 };
 
 use super::{
-    index::{Event, What, was_cut_off},
+    index::{End, Event, What, end_of},
     ledger::SessionDir,
     marker::{Expected, INTRODUCER, Marker, Seq, TERMINATOR},
+    process::ProcessId,
     scanner::{Piece, Scanner},
 };
 
@@ -92,7 +93,7 @@ impl Recording {
             |path: PathBuf| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let log = append(directory.log())?;
         let index = append(directory.index())?;
-        let has_gap = was_cut_off(&directory.index())?;
+        let end = end_of(&directory.index())?;
         let offset = log.metadata()?.len();
         let mut recording = Self {
             log,
@@ -108,9 +109,13 @@ impl Recording {
             last_start: None,
             last_end: None,
         };
-        recording.note(What::Opened { recorder: process::id() });
+        if end == End::WithinLine {
+            recording.unwritten.push(b'\n');
+        }
+        let recorder = ProcessId::of(process::id()).ok_or(io::ErrorKind::NotFound)?;
+        recording.note(What::Opened { recorder });
         recording.flush_events();
-        if has_gap {
+        if end != End::Regular {
             recording.append(MISSING);
             recording.flush_text();
         }
@@ -343,6 +348,13 @@ mod tests {
         record(temporary.path(), 1000, fed(b"three")).unwrap();
         let log = [b"one two ", MISSING, b"three"].concat();
         assert_eq!(fs::read(directory.log()).unwrap(), log);
+        // In the middle of a line, which a full disk had cut.
+        let index = fs::read(directory.index()).unwrap();
+        fs::write(directory.index(), &index[..index.len() - 4]).unwrap();
+        let known = events(&directory).len();
+        record(temporary.path(), 1000, fed(b"four")).unwrap();
+        let opened = &events(&directory)[known].1;
+        assert!(matches!(opened, What::Opened { .. }), "{opened:?}");
     }
 
     #[test]

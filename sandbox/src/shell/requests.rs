@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use super::{
+    ending::LOOK_AGAIN,
     input::{self, Key},
     job::JobWatch,
     ledger::{Size, overwrite_private},
@@ -15,6 +16,7 @@ use super::{
     messages::Control,
     state::{JobStatus, Phase},
     task::{Current, Running, Task},
+    tmux::quote_for_shell,
 };
 use crate::{Error, Result};
 
@@ -25,9 +27,6 @@ const RUN_KEY: &str = "-H 1e";
 pub(super) const CALL_KEYS: &[u8] = b"\x05 \x15 __sb\n";
 /// The key on which the builtin writes down the environment.
 const EXPORTS_KEY: &[u8] = b"\x1b[7718~";
-/// The text that stands for one that turns line editing off. When bash meets that in a text that it
-/// evaluates, it takes the terminal for the rest of the text. In a file that it reads, bash ignores it.
-const READ_SCRIPT: &[u8] = b"\\. \"$__sb_dir/script\"";
 /// How long programs of PROMPT_COMMAND may have the terminal, and how often that is looked at.
 const PROMPT_LIMIT: Duration = Duration::from_secs(2);
 const PROMPT_PAUSE: Duration = Duration::from_millis(10);
@@ -97,9 +96,11 @@ impl Task {
         }
         let seq = self.next_seq;
         let dir = &self.launcher.dir;
+        // When bash meets that in a text that it evaluates, it takes the terminal for the rest of the text. In a file
+        // that it reads, bash ignores it.
         if turns_line_editing_off(&text) {
             overwrite_private(&dir.script(), &text).map_err(Error::io("writing the command"))?;
-            text = READ_SCRIPT.to_vec();
+            text = format!("\\. {}", quote_for_shell(&dir.script().to_string_lossy())).into_bytes();
         }
         dir.write_command(text).map_err(Error::io("writing the command"))?;
         self.pipe.announce(dir, seq, Kind::Command)?;
@@ -178,13 +179,18 @@ impl Task {
     fn note_interrupt(&mut self) {
         if let Current::Running(running) = &mut self.current {
             running.interrupted = true;
+            // What the shell says of its end may be lost with it.
+            running.look_at.get_or_insert(Instant::now() + LOOK_AGAIN);
         }
     }
 
     fn signal(&self, signal: input::Signal) -> Result<()> {
         let stat = self.shell().stat().ok_or(Error::SessionClosed(self.entry.id.clone()))?;
-        let group = rustix::process::Pid::from_raw(stat.foreground);
-        let Some(group) = group else { return Ok(()) };
+        // A shell that has lost its terminal has nothing in the foreground.
+        let foreground = Some(stat.foreground).filter(|&group| group > 0);
+        let Some(group) = foreground.and_then(rustix::process::Pid::from_raw) else {
+            return Ok(());
+        };
         match rustix::process::kill_process_group(group, signal.raw()) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => Err(Error::io("signalling the foreground")(error)),
@@ -192,6 +198,7 @@ impl Task {
     }
 
     async fn resize(&mut self, size: Size) -> Result<()> {
+        size.check()?;
         let Size { columns, rows } = size;
         let target = self.launcher.target();
         self.launcher
@@ -207,6 +214,20 @@ impl Task {
 /// Whether a text may contain `set +o emacs` or `set +o vi`. A text that only looks like it is run all
 /// the same; it merely does not show the numbers of its background jobs.
 fn turns_line_editing_off(text: &[u8]) -> bool {
-    let has = |words: &[u8]| memchr::memmem::find(text, words).is_some();
-    has(b"+o") && has(b"set") && (has(b"emacs") || has(b"vi"))
+    // Cheap, for the texts that do not.
+    if memchr::memmem::find(text, b"+o").is_none() {
+        return false;
+    }
+    let between = |byte: &u8| byte.is_ascii_whitespace() || b";&|(){}'\"".contains(byte);
+    let mut words = text.split(between).filter(|word| !word.is_empty()).peekable();
+    while let Some(word) = words.next() {
+        let is_mode = |word: &&&[u8]| matches!(**word, b"emacs" | b"vi");
+        if word.starts_with(b"+")
+            && word.ends_with(b"o")
+            && words.peek().is_some_and(|next| is_mode(&next))
+        {
+            return true;
+        }
+    }
+    false
 }

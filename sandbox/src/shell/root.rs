@@ -1,8 +1,8 @@
-//! The state directory: making it fit, and being its only owner.
+//! The state directory: making it fit, being its only owner, and leaving it.
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::Write as _,
+    io::{self, Write as _},
     os::unix::fs::{
         DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
     },
@@ -22,14 +22,20 @@ const LONGEST_ROOT: usize = 100;
 /// that program has begun.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Makes the directories and checks that tmux and the kernel can work with them.
+/// Finds the programs, makes the directory and checks that tmux and the kernel can work with it.
 pub(super) fn prepare(mut config: Config) -> Result<Config> {
+    for program in [&mut config.program, &mut config.tmux, &mut config.bash] {
+        *program = found_from_anywhere(program)?;
+    }
+    // That tmux is missing is said when it is started.
+    for program in [&config.program, &config.bash] {
+        if program.is_absolute() && !program.is_file() {
+            let problem = format!("{} is no program; name one that is there", program.display());
+            return Err(Error::Invalid(problem));
+        }
+    }
     let making = format!("making {}", config.root.display());
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(config.sessions())
-        .map_err(Error::io(making.clone()))?;
+    make(&config.root).map_err(Error::io(making.clone()))?;
     config.root = config.root.canonicalize().map_err(Error::io(making.clone()))?;
     let unusable = |reason| Error::UnusableRoot { root: config.root.clone(), reason };
     // Who owns it could change what our shells load, and root may change anybody's permissions.
@@ -47,17 +53,11 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
     if text.chars().any(char::is_control) {
         return Err(unusable("its path has control characters; choose another"));
     }
-    for program in [&mut config.program, &mut config.tmux, &mut config.bash] {
-        *program = found_from_anywhere(program)?;
-    }
-    // That tmux is missing is said when it is started.
-    for program in [&config.program, &config.bash] {
-        if program.is_absolute() && !program.is_file() {
-            let problem = format!("{} is no program; name one that is there", program.display());
-            return Err(Error::Invalid(problem));
-        }
-    }
     Ok(config)
+}
+
+fn make(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 /// A program's path that means the same in every directory. A name alone is looked for in PATH by whoever starts it.
@@ -68,27 +68,52 @@ fn found_from_anywhere(program: &Path) -> Result<PathBuf> {
     std::path::absolute(program).map_err(Error::io(format!("finding {}", program.display())))
 }
 
+/// Waits to be the only owner. Who was it before may have removed the directory and the lock when it ended.
 pub(super) async fn lock(config: &Config) -> Result<File> {
-    let path = config.root.join("owner.lock");
+    let path = config.lock();
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(path).map_err(Error::io("opening the owner's lock"))?;
     let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
+    let mut file = loop {
+        let file = make(&config.root).and_then(|()| options.open(&path));
+        let file = file.map_err(Error::io("opening the owner's lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => break,
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+            Ok(()) if is_at(&file, &path) => break file,
+            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
                 time::sleep(Duration::from_millis(10)).await;
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
+            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => {
                 return Err(Error::RootInUse { root: config.root.clone() });
             }
             Err(error) => return Err(Error::io("locking the state directory")(error)),
         }
-    }
+    };
+    make(&config.sessions()).map_err(Error::io("making the directory of the sessions"))?;
     // The keeper finds the lease here; writing it also sets the time from which it counts.
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", config.lease.as_secs()))
+    // Cut to length afterwards, so that a full disk leaves the one before.
+    let lease = format!("{}\n", config.lease.as_secs());
+    file.write_all(lease.as_bytes())
+        .and_then(|()| file.set_len(lease.len() as u64))
         .map_err(Error::io("writing down the lease"))?;
     Ok(file)
+}
+
+/// Whether this file is what the path leads to.
+fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(file), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
+    (file.dev(), file.ino()) == (named.dev(), named.ino())
+}
+
+/// Removes what is not of a session, unless there is one. The lock goes last: then the directory may be another's.
+pub(super) fn clear(config: &Config) {
+    if fs::remove_dir(config.sessions()).is_err() {
+        return;
+    }
+    let lock = config.lock();
+    for entry in fs::read_dir(&config.root).into_iter().flatten().flatten() {
+        if entry.path() != lock {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let _ = fs::remove_file(lock);
 }

@@ -1,6 +1,8 @@
 //! The handle of a session.
 
-use std::{ffi::OsString, fs, io, os::unix::ffi::OsStringExt as _, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString, fs, io, os::unix::ffi::OsStringExt as _, path::Path, sync::Arc, time::Duration,
+};
 
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
@@ -65,11 +67,12 @@ impl Session {
         dir: SessionDir,
         watcher: &Arc<Watcher>,
         channels: Channels,
-    ) -> Self {
+    ) -> Result<Self> {
         let Channels { controls, status, job } = channels;
-        let (log, watcher) = (Log::new(dir.log(), Arc::clone(watcher)), Arc::clone(watcher));
+        let (log, watcher) = (Log::open(dir.log(), watcher)?, Arc::clone(watcher));
         let exporting = Mutex::default();
-        Self(Arc::new(Shared { id, config, dir, log, watcher, exporting, controls, status, job }))
+        let shared = Shared { id, config, dir, log, watcher, exporting, controls, status, job };
+        Ok(Self(Arc::new(shared)))
     }
 
     /// Its name.
@@ -121,6 +124,8 @@ impl Session {
         let _turn = self.0.exporting.lock().await;
         self.wait_until_started().await;
         let path = self.0.dir.exports();
+        // Also if nobody waits for the answer any more.
+        let _emptied = Emptied(&path);
         let watch = self.0.watcher.watch(&path).map_err(reading())?;
         self.ask(|answer| Control::Exports { answer }).await?;
         let writing = async {
@@ -134,9 +139,10 @@ impl Session {
                 grown.await;
             }
         };
-        let exports = time::timeout(EXPORTS_LIMIT, writing).await;
-        let _ = overwrite_private(&path, b"");
-        let exports = exports.unwrap_or_else(|_| Err(reading()(io::ErrorKind::TimedOut.into())))?;
+        let exports = time::timeout(EXPORTS_LIMIT, writing).await.unwrap_or_else(|_| {
+            let problem = "the shell does not answer at its prompt; interrupt it, or try again";
+            Err(reading()(io::Error::new(io::ErrorKind::TimedOut, problem)))
+        })?;
         let variables = exports.split(|&byte| byte == 0).filter_map(|variable| {
             let equals = memchr::memchr(b'=', variable)?;
             let (name, value) = (variable[..equals].to_vec(), variable[equals + 1..].to_vec());
@@ -231,5 +237,14 @@ impl Session {
         };
         self.0.controls.send(control(answer)).await.map_err(|_| closed())?;
         answered.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+/// A private file that is to be empty afterwards.
+struct Emptied<'a>(&'a Path);
+
+impl Drop for Emptied<'_> {
+    fn drop(&mut self) {
+        let _ = overwrite_private(self.0, b"");
     }
 }

@@ -8,7 +8,6 @@ use std::{
     time::SystemTime,
 };
 
-use rustix::process::Signal;
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
@@ -22,13 +21,14 @@ use super::{
     keeper,
     launch::{Launcher, Place, SecretPipe},
     ledger::{Entry, SessionDir, SessionId, overwrite_beginning, write_private},
+    log::Log,
     marker::{Kind, Seq},
     messages::Control,
-    process::{self, ProcessId},
+    process::{Members, ProcessId},
     root,
     session::{Channels, Session},
     state::{Phase, Status},
-    task::{Current, Task},
+    task::{Circumstances, Current, Task},
     tmux::{self, ControlClient, Tmux},
     watch::Watcher,
 };
@@ -72,19 +72,15 @@ impl Shells {
         let config = root::prepare(config)?;
         confine::check(&config, &config.policy)?;
         let lock = root::lock(&config).await?;
-        let writing = || Error::io("writing the start-up files");
-        write_private(&config.root.join("tmux.conf"), TMUX_CONF).map_err(writing())?;
-        let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
-        // What the shells need is written while tmux starts.
-        let ((tmux, client), ()) = tokio::try_join!(tmux::start(&config), async {
-            write_private(&config.init_file(), INIT_BASH)
-                .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
-                .map_err(writing())
-        })?;
+        let started = Self::start_server(&config).await;
+        if let Err(Error::TmuxMissing { .. }) = started {
+            root::clear(&config);
+        }
+        let (alive, server) = started?;
         let watcher = Watcher::start().map_err(Error::io("starting to watch files"))?;
         let shells = Self {
             config,
-            server: Mutex::new(Server { tmux, client }),
+            server: Mutex::new(server),
             replacing: tokio::sync::Mutex::default(),
             watcher: Arc::new(watcher),
             sessions: Mutex::default(),
@@ -94,6 +90,19 @@ impl Shells {
         };
         shells.find_sessions().await?;
         Ok(shells)
+    }
+
+    async fn start_server(config: &Config) -> Result<(File, Server)> {
+        let writing = || Error::io("writing the start-up files");
+        write_private(&config.root.join("tmux.conf"), TMUX_CONF).map_err(writing())?;
+        let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
+        // What the shells need is written while tmux starts.
+        let ((tmux, client), ()) = tokio::try_join!(tmux::start(config), async {
+            write_private(&config.init_file(), INIT_BASH)
+                .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
+                .map_err(writing())
+        })?;
+        Ok((alive, Server { tmux, client }))
     }
 
     /// Ends what the state directory holds, if its owner has been gone for longer than the lease.
@@ -145,22 +154,19 @@ impl Shells {
                 return Err(error);
             }
         };
-        // Opened now, because the files of a shell that does not start are removed.
-        let log = File::open(launcher.dir.log());
+        // Now, so that it is somebody's whatever becomes of this call.
+        lock(&self.lost).remove(&spec.id);
+        lock(&self.sessions).insert(spec.id.clone(), session.clone());
         match session.wait_until_started().await {
             Phase::Lost => Err(Error::ServerGone),
             Phase::Closed => Err(Error::ShellDidNotStart {
                 session: spec.id.clone(),
                 reason: format!(
                     "it ended, or took too long (is ~/.bashrc at fault?); {}",
-                    last_words(log)
+                    last_words(session.log())
                 ),
             }),
-            _ => {
-                lock(&self.lost).remove(&spec.id);
-                lock(&self.sessions).insert(spec.id.clone(), session.clone());
-                Ok(session)
-            }
+            _ => Ok(session),
         }
     }
 
@@ -205,19 +211,7 @@ impl Shells {
         let Server { tmux, client } =
             self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
         client.shut_down(&tmux).await;
-        for name in [
-            "tmux",
-            "tmux.conf",
-            "environment",
-            "init.bash",
-            "builtin.so",
-            "alive",
-            "client",
-            "owner.lock",
-        ] {
-            let _ = fs::remove_file(self.config.root.join(name));
-        }
-        let _ = fs::remove_dir(self.config.sessions());
+        root::clear(&self.config);
         Ok(())
     }
 
@@ -316,24 +310,25 @@ impl Shells {
         let Some(mut entry) = entry.filter(|entry| entry.server == server) else {
             return Ok(None);
         };
-        let ask = "list-panes -a -F '#{pane_id} #{pane_pid} #{pane_pipe}'";
+        let ask = "list-panes -a -F '#{pane_id} #{pane_dead} #{pane_pid} #{pane_pipe}'";
         let panes = launcher.tmux.ask(ask).await?;
         let mut panes = panes.lines().filter_map(|line| line.split_once(' '));
         let Some((_, about)) = panes.find(|(pane, _)| *pane == entry.pane) else {
             return Ok(None);
         };
+        let (is_dead, about) = about.split_once(' ').unwrap_or_default();
         let (pid, is_piped) = about.split_once(' ').unwrap_or_default();
-        // The former owner may have been killed while it replaced the shell.
-        if let Some(leader) = pid.parse().ok().and_then(ProcessId::of) {
-            entry.leader = leader;
-        }
+        // The former owner may have been killed while it replaced the shell. The number of a dead one may have been
+        // used again.
+        let leader = pid.parse().ok().and_then(ProcessId::of).filter(|_| is_dead == "0");
+        entry.leader = leader.unwrap_or(entry.leader);
         launcher.mark.clone_from(&entry.mark);
         let history = History::read(&launcher, &entry, self.config.start_limit);
         let Some(history) = readable(history).map_err(Error::io("reading what has happened"))?
         else {
             return Ok(None);
         };
-        // tmux may not have noticed yet, and the number of the recorder may have been used again.
+        // tmux may not have noticed yet.
         if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
             launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
         }
@@ -351,10 +346,7 @@ impl Shells {
         let launcher = self.launcher(id, String::new());
         let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
         if let Ok(entry) = launcher.dir.load() {
-            let members = process::members(entry.leader, &entry.mark, &[]);
-            for process in process::all_ended(&members, self.config.grace).await {
-                process.send(Signal::KILL);
-            }
+            Members::of(entry.leader, &entry.mark).end(self.config.grace).await;
         }
         let _ = launcher.dir.remove();
     }
@@ -382,7 +374,7 @@ impl Shells {
         let channels = Channels { controls, status: status_receiver, job: job_receiver };
         let id = entry.id.clone();
         let session =
-            Session::new(id, self.config.clone(), launcher.dir.clone(), &self.watcher, channels);
+            Session::new(id, self.config.clone(), launcher.dir.clone(), &self.watcher, channels)?;
         let mut task = Task {
             index: IndexReader::open(&index).map_err(Error::io("opening the event index"))?,
             index_watch: self.watcher.watch(&index).map_err(Error::io("watching the index"))?,
@@ -398,6 +390,7 @@ impl Shells {
             waiting: Vec::new(),
             failed_starts: 0,
             stream_closed: false,
+            circumstances: Circumstances::default(),
         };
         // What is in the index already is known before anybody can ask.
         task.catch_up();
@@ -422,15 +415,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What a shell has said last, for an explanation.
-fn last_words(log: io::Result<File>) -> String {
-    use std::os::unix::fs::FileExt as _;
+fn last_words(log: &Log) -> String {
     const BYTES: u64 = 1000;
-    let mut words = [0; BYTES as usize];
-    let read = log.and_then(|log| {
-        let start = log.metadata()?.len().saturating_sub(BYTES);
-        log.read_at(&mut words, start)
-    });
-    match String::from_utf8_lossy(&words[..read.unwrap_or(0)]).trim() {
+    let words = log.len().and_then(|end| log.read(end.saturating_sub(BYTES)..end));
+    match String::from_utf8_lossy(&words.unwrap_or_default()).trim() {
         "" => "it said nothing".into(),
         words => format!("it said {words:?}"),
     }

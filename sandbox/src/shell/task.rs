@@ -1,13 +1,14 @@
 //! The task that owns a session: everything that changes its state happens here.
 //!
-//! It sleeps until one of five things happens: a handle asks for something, the recorder has
-//! written an event, the shell has ended, the recorder has ended, or the tmux server is gone. Time
-//! matters only while a shell starts.
+//! It sleeps until one of six things happens: a handle asks for something, the recorder has
+//! written an event, the shell has ended, the recorder has ended, the tmux server is gone, or something that was
+//! to be heard of the shell by now has not been.
 
 use std::{
     ffi::OsString,
+    fs,
     os::unix::ffi::OsStringExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -53,6 +54,16 @@ pub(crate) struct Task {
     pub(crate) failed_starts: u32,
     /// Whether the recorder has said that the stream is complete.
     pub(crate) stream_closed: bool,
+    /// What the shell has told of itself last, for commands of which it tells nothing.
+    pub(crate) circumstances: Circumstances,
+}
+
+/// What a report tells that is not of the command alone.
+#[derive(Default)]
+pub(crate) struct Circumstances {
+    pub(crate) python: Option<PathBuf>,
+    pub(crate) user: String,
+    pub(crate) host: String,
 }
 
 /// What the shell is busy with.
@@ -82,15 +93,31 @@ pub(crate) struct Running {
     pub(crate) seq: Seq,
     pub(crate) status: watch::Sender<JobStatus>,
     pub(crate) lost: u64,
-    /// Somebody has sent Ctrl-C or the signal for it.
+    /// Somebody has sent Ctrl-C or the signal for it: if it has not begun by now, it is not to.
     pub(crate) interrupted: bool,
     /// How often the shell was asked for its report by the key for that.
     pub(crate) asked: u32,
     /// Whether the secrets may not have got to the shell: its owner was killed.
     pub(crate) may_be_unsent: bool,
     /// When to look after it: until it has begun, in case the call did not reach the shell; for a shell that was
-    /// asked for its report, in case none has come.
+    /// asked for its report, in case none has come; and once where another owner has begun it.
     pub(crate) look_at: Option<Instant>,
+}
+
+impl Running {
+    pub(super) fn has_begun(&self) -> bool {
+        self.status.borrow().started.is_some()
+    }
+
+    /// For a command whose start may be among what a killed recorder has lost: then its output begins with the gap.
+    pub(super) fn assume_begun(&self, log: &Path) {
+        let offset = fs::metadata(log).map_or(0, |log| log.len());
+        self.status.send_if_modified(|status| {
+            let is_unheard = status.started.is_none();
+            status.started.get_or_insert(Started { offset, at: SystemTime::now() });
+            is_unheard
+        });
+    }
 }
 
 /// Whether the task goes on.
@@ -120,10 +147,10 @@ impl Task {
             if matches!(self.current, Current::Idle) && !self.waiting.is_empty() {
                 self.start_waiting().await;
             }
-            if shell.process != Some(self.entry.leader) {
+            if !shell.is_of(Some(self.entry.leader)) {
                 shell = Alive::of(self.entry.leader);
             }
-            if recorder.process != self.recorder {
+            if !recorder.is_of(self.recorder) {
                 recorder = Alive::of_some(self.recorder);
             }
             let deadline = match &self.current {
@@ -183,31 +210,38 @@ impl Task {
                 *deadline = Instant::now() + DEATH_LIMIT;
                 self.entry.leader.send(rustix::process::Signal::KILL);
             }
-            Current::Running(running) if running.interrupted => {
-                running.look_at = None;
-                self.recover().await;
-            }
-            Current::Running(running) if running.status.borrow().started.is_some() => {
-                running.look_at = None;
-            }
-            // Until it is heard, whatever keeps it from that. A shell that has taken the secrets has begun, and
-            // only its word has not come through: a full disk holds that back, too.
             Current::Running(running) => {
-                running.look_at = Some(Instant::now() + START_LIMIT);
-                let (seq, may_be_unsent) = (running.seq, running.may_be_unsent);
-                if (may_be_unsent || self.pipe.holds_secrets()) && self.is_at_prompt() {
-                    if let Current::Running(running) = &mut self.current {
-                        running.may_be_unsent = false;
-                    }
-                    // A call that was only slow does nothing any more when it finds no secret.
-                    let _ = self.pipe.announce_again(&self.launcher.dir, seq, Kind::Command);
-                    // The keys may have become part of something unfinished.
-                    self.shell().send(rustix::process::Signal::INT);
-                    let _ = self.type_bytes(CALL_KEYS).await;
+                running.look_at = None;
+                if running.has_begun() || running.interrupted {
+                    self.recover().await;
+                } else {
+                    running.look_at = Some(Instant::now() + START_LIMIT);
+                    self.call_again().await;
                 }
             }
             Current::Idle => {}
         }
+    }
+
+    /// For a command that is not heard of, while its shell is at its prompt.
+    async fn call_again(&mut self) {
+        if !self.is_at_prompt() || !self.take_back() {
+            return;
+        }
+        let Current::Running(Running { seq, .. }) = self.current else { return };
+        // The keys may have become part of something unfinished.
+        self.shell().send(rustix::process::Signal::INT);
+        let _ = self.pipe.announce(&self.launcher.dir, seq, Kind::Command);
+        let _ = self.type_bytes(CALL_KEYS).await;
+    }
+
+    /// Takes the secrets of the present command from the shell, if it has not taken them itself. If so, it has not
+    /// begun, and does nothing if the call comes late. If not, it has begun, and only its word has not come
+    /// through: a full disk holds that back, too.
+    pub(super) fn take_back(&mut self) -> bool {
+        let Current::Running(running) = &mut self.current else { return false };
+        let was_unsent = std::mem::take(&mut running.may_be_unsent);
+        self.pipe.empty() || was_unsent
     }
 
     /// Takes in what the recorder has written since the last look.
@@ -221,7 +255,7 @@ impl Task {
     fn take(&mut self, event: Event) {
         match event.what {
             What::Opened { recorder } => {
-                self.recorder = ProcessId::of(recorder).filter(ProcessId::is_alive);
+                self.recorder = Some(recorder).filter(ProcessId::is_alive);
                 self.stream_closed = false;
             }
             What::Closed => self.stream_closed = true,
@@ -269,10 +303,15 @@ impl Task {
     }
 
     fn take_end(&mut self, seq: Seq, report: EndReport, offset: u64, at: SystemTime) {
+        self.circumstances = Circumstances {
+            python: report.python.clone().map(path),
+            user: report.user.clone(),
+            host: report.host.clone(),
+        };
         match &self.current {
             Current::Starting { seq: wanted, .. } if *wanted == seq => {
                 // From now on the pipe has no name: only the shell and we can reach it.
-                let _ = std::fs::remove_file(self.launcher.dir.pipe());
+                let _ = fs::remove_file(self.launcher.dir.pipe());
                 self.failed_starts = 0;
                 let shell = self.launcher.shell(self.entry.leader).unwrap_or(self.entry.leader);
                 self.status.send_modify(|status| status.shell = shell);

@@ -178,8 +178,8 @@ async fn supervise(
         client = successor;
         // Nobody knows whether these were carried out.
         for Pending { command, answer, .. } in farewell.unanswered {
-            let reason = "its control client was ended from outside; try again".into();
-            let _ = answer.send(Err(Error::TmuxRefused { command, reason }));
+            let reason = "its control client was ended from outside".into();
+            let _ = answer.send(Err(Error::TmuxSilent { command, reason }));
         }
     }
 }
@@ -193,15 +193,15 @@ fn recorded(config: &Config) -> Option<ProcessId> {
 pub(super) async fn run_plainly(config: &Config, arguments: &[&OsStr]) -> Result<()> {
     let mut command = tmux_command(config);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let refused = |reason| {
-        let command = arguments[0].to_string_lossy().into_owned();
-        Error::TmuxRefused { command, reason }
-    };
+    let name = arguments[0].to_string_lossy().into_owned();
     match time::timeout(PATIENCE, command.output()).await {
         Ok(Ok(output)) if output.status.success() => Ok(()),
-        Ok(Ok(output)) => Err(refused(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        Ok(Ok(output)) => {
+            let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(Error::TmuxRefused { command: name, reason })
+        }
         Ok(Err(error)) => Err(Error::TmuxMissing { reason: error.to_string() }),
-        Err(_) => Err(refused(no_answer())),
+        Err(_) => Err(silent(name)),
     }
 }
 
@@ -212,8 +212,9 @@ fn tmux_command(config: &Config) -> Command {
     command
 }
 
-fn no_answer() -> String {
-    format!("no answer within {} s", PATIENCE.as_secs())
+fn silent(command: String) -> Error {
+    let reason = format!("nothing for {} s, the machine may be overloaded", PATIENCE.as_secs());
+    Error::TmuxSilent { command, reason }
 }
 
 impl Tmux {
@@ -245,9 +246,7 @@ impl Tmux {
         match time::timeout(PATIENCE, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Error::ServerGone),
-            Err(_) => {
-                Err(Error::TmuxRefused { command: name_of(commands[0]), reason: no_answer() })
-            }
+            Err(_) => Err(silent(name_of(commands[0]))),
         }
     }
 

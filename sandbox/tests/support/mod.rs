@@ -148,7 +148,7 @@ pub fn kill(process: ProcessId) {
 pub fn recorders(home: &Home) -> Vec<u32> {
     let index = fs::read_to_string(home.root().join("sessions/a/index")).unwrap();
     let opened = index.lines().filter(|line| line.starts_with("O "));
-    opened.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect()
+    opened.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect()
 }
 
 /// A number that means nothing to anybody else on this machine.
