@@ -2,6 +2,7 @@
 //! things by hand.
 
 mod cli;
+mod first_process;
 mod serve;
 mod user;
 

@@ -28,6 +28,7 @@ use tokio::{
 
 use crate::{
     cli::{block_on, default_root},
+    first_process,
     user::Wish,
 };
 
@@ -117,6 +118,9 @@ enum Plugin {
 }
 
 pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    if first_process::is_this() {
+        return first_process::run_as_child().context("starting the server itself");
+    }
     let without_key = if arguments.without_key { WithoutKey::Everybody } else { WithoutKey::Local };
     let access = Access::new(&env::var(KEY_VARIABLE).unwrap_or_default(), without_key);
     ensure!(

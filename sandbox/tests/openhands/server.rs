@@ -47,6 +47,17 @@ pub struct Options {
     pub shared: bool,
     /// Who starts the program, if not the user of the tests.
     pub user: Option<u32>,
+    /// Whether it is the first process that its system sees, as in a container.
+    pub first_process: bool,
+}
+
+/// What makes a program the first process of a system of its own, which ends with it.
+const FIRST_PROCESS: [&str; 4] = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+
+/// Whether this user may do that.
+pub fn may_be_first_process() -> bool {
+    let tried = Command::new("unshare").args(FIRST_PROCESS).arg("true").output();
+    tried.is_ok_and(|tried| tried.status.success())
 }
 
 impl Server {
@@ -93,10 +104,17 @@ impl Server {
 
     /// Starts the program; also again after [`Server::kill`].
     pub fn launch(&mut self, options: &Options) {
-        let mut command = match options.shared {
-            true => Command::new(self.shared_program()),
-            false => Command::new(env!("CARGO_BIN_EXE_sandbox")),
+        let program = match options.shared {
+            true => self.shared_program(),
+            false => env!("CARGO_BIN_EXE_sandbox").into(),
         };
+        let mut command = match options.first_process {
+            true => Command::new("unshare"),
+            false => Command::new(&program),
+        };
+        if options.first_process {
+            command.args(FIRST_PROCESS).arg(&program);
+        }
         if let Some(user) = options.user {
             command.uid(user).gid(user);
         }

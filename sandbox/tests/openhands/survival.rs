@@ -6,7 +6,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::server::{Options, Server, content, exit_code, metadata, signal, until, until_exists};
+use crate::server::{
+    Options, Server, content, exit_code, may_be_first_process, metadata, signal, until,
+    until_exists,
+};
 
 /// Starts a command that waits for the file `go`, and sees it begin.
 fn start_waiting(server: &Server) {
@@ -41,6 +44,42 @@ fn a_hundred_clients_get_their_own_answers() {
         assert_eq!(*answer, (format!("run {number}"), format!("{number}\n")));
     }
     assert_eq!(answers.iter().collect::<BTreeSet<_>>().len(), CLIENTS);
+}
+
+/// A process that does not outlive the test, however that ends.
+struct Killed(u32);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-9", &self.0.to_string()]).output();
+    }
+}
+
+#[test]
+fn the_first_process_of_a_container_leaves_no_zombies() {
+    if !may_be_first_process() {
+        eprintln!("skipped: only root can make a process the first of its own system");
+        return;
+    }
+    let options = Options { first_process: true, ..Options::default() };
+    let mut server = Server::start_with(&options);
+    let of = |parent: u32| -> Vec<(u32, String)> {
+        let ps =
+            Command::new("ps").args(["-o", "pid=,stat=", "--ppid", &parent.to_string()]).output();
+        let ps = String::from_utf8(ps.unwrap().stdout).unwrap();
+        let lines = ps.lines().filter_map(|line| line.trim().split_once(' '));
+        lines.map(|(pid, state)| (pid.parse().unwrap(), state.trim().to_owned())).collect()
+    };
+    let (first, _) = of(server.pid())[0];
+    let _killed = Killed(first);
+    assert_eq!(server.output("echo in"), "in");
+    // What the shell's parent leaves behind is nobody's.
+    server.run("kill -9 $PPID; sleep 1000");
+    let is_reaped = || of(first).iter().all(|(_, state)| !state.starts_with('Z'));
+    until("all are reaped", is_reaped);
+    assert_eq!(server.output("echo still in"), "still in");
+    signal(first, "TERM");
+    assert_eq!(server.wait(), Some(0));
 }
 
 #[test]
