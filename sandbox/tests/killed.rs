@@ -10,10 +10,10 @@ mod support;
 use std::{env, fs, process::Command, time::Duration};
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use sandbox::shell::{Config, ProcessId, Session, Size};
+use sandbox::shell::{Config, ProcessId, Session};
 use support::{
-    Home, Owner, ended, id, kill, processes_with, recorders, run, start_of, test, text_of,
-    until_changed, until_gone, until_printed, within,
+    Home, Owner, control_client, ended, id, kill, processes_with, recorders, run, start_of, test,
+    text_of, until_changed, until_gone, until_printed, within,
 };
 
 const ROUNDS: usize = 24;
@@ -255,7 +255,7 @@ fn control_clients_may_be_killed_at_any_moment() {
         let server = shells.server().await.unwrap();
         let mut former = None;
         for round in 0..ROUNDS {
-            let client = another_client(&home, former).await;
+            let client = control_client(&home, former).await;
             former = Some(client);
             let job = session.run(printing(3)).await.unwrap();
             any_moment(&mut random, Duration::from_millis(12)).await;
@@ -269,30 +269,17 @@ fn control_clients_may_be_killed_at_any_moment() {
         assert_eq!(session.status().restarts, 0);
         // What people do who are attached: detach all others, or end a session that tells them nothing.
         for command in [["detach-client", "-s", "=keeper"], ["kill-session", "-t", "=keeper"]] {
-            former = Some(another_client(&home, former).await);
-            // An answer tells that it is there.
-            session.resize(Size::default()).await.unwrap();
+            former = Some(control_client(&home, former).await);
             let mut tmux = Command::new("tmux");
             tmux.arg("-S").arg(home.root().join("tmux")).args(command).env_remove("TMUX");
             assert!(tmux.status().unwrap().success());
             assert_eq!(run(&session, "echo still here").await, (0, "still here\n".into()));
         }
-        another_client(&home, former).await;
+        control_client(&home, former).await;
         assert_eq!(shells.server().await.unwrap(), server);
         shells.shut_down().await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
     });
-}
-
-/// The control client that has taken the place of another, as soon as it is written down.
-async fn another_client(home: &Home, former: Option<ProcessId>) -> ProcessId {
-    let recorded = || {
-        let text = fs::read(home.root().join("client")).unwrap();
-        serde_json::from_slice::<ProcessId>(&text).unwrap()
-    };
-    let is_another = || Some(recorded()) != former;
-    until_changed(&home.root(), "another control client", is_another).await;
-    recorded()
 }
 
 #[test]

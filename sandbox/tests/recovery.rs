@@ -12,11 +12,11 @@ use std::{
 
 use sandbox::{
     Error,
-    shell::{Config, Ended, Phase, ProcessId, SessionId, Shells},
+    shell::{Config, Ended, Phase, SessionId, Shells},
 };
 use support::{
-    FLOOD, Home, Owner, check_flood, ended, finish, id, kill, processes_with, run, start_of, test,
-    text_of, unique, until_changed, until_gone, until_printed, within,
+    FLOOD, Home, Owner, check_flood, control_client, ended, finish, id, kill, processes_with, run,
+    start_of, test, text_of, unique, until_changed, until_gone, until_printed, within,
 };
 
 fn log_length(home: &Home) -> u64 {
@@ -71,8 +71,7 @@ fn a_control_client_that_lingers_does_no_harm() {
         for round in 0..5 {
             let mut owner = Owner::run(&home, "echo started; read -r x");
             owner.until_printed("started");
-            let client = fs::read(home.root().join("client")).unwrap();
-            let client: ProcessId = serde_json::from_slice(&client).unwrap();
+            let client = control_client(&home, None).await;
             let stopped = Command::new("kill").args(["-STOP", &client.pid.to_string()]).status();
             assert!(stopped.unwrap().success());
             owner.kill();

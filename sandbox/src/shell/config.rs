@@ -79,8 +79,8 @@ impl Config {
         self.root.join("owner.lock")
     }
 
-    pub(crate) fn client(&self) -> PathBuf {
-        self.root.join("client")
+    pub(crate) fn tmux_conf(&self) -> PathBuf {
+        self.root.join("tmux.conf")
     }
 
     pub(crate) fn environment(&self) -> PathBuf {

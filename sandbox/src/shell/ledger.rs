@@ -4,7 +4,6 @@
 //! ROOT/owner.lock            held by the living owner; holds the lease in seconds
 //! ROOT/alive                 pipe that tells the keeper when the owner is gone
 //! ROOT/tmux                  the private socket
-//! ROOT/client                the control client of the owner
 //! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells
 //! ROOT/builtin.so            what the shells load to run commands
 //! ROOT/environment           what tmux is just being told

@@ -220,6 +220,14 @@ pub(crate) fn marked(mark: &str) -> Vec<ProcessId> {
     living(|pid, _| has_mark(pid, mark))
 }
 
+/// Every living process that has this word among its arguments.
+pub(crate) fn started_with(word: &[u8]) -> Vec<ProcessId> {
+    living(|pid, _| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|arguments| arguments.split(|&byte| byte == 0).any(|it| it == word))
+    })
+}
+
 /// The living children of a process.
 pub(crate) fn children(parent: ProcessId) -> Vec<ProcessId> {
     living(|_, stat| stat.is_child_of(parent))

@@ -68,8 +68,17 @@ fn found_from_anywhere(program: &Path) -> Result<PathBuf> {
     std::path::absolute(program).map_err(Error::io(format!("finding {}", program.display())))
 }
 
+/// Whether a state directory has had an owner before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Past {
+    /// No, or it has left nothing.
+    None,
+    /// It may have been killed at any moment.
+    Unknown,
+}
+
 /// Waits to be the only owner. Who was it before may have removed the directory and the lock when it ended.
-pub(super) async fn lock(config: &Config) -> Result<File> {
+pub(super) async fn lock(config: &Config) -> Result<(File, Past)> {
     let path = config.lock();
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
@@ -88,14 +97,18 @@ pub(super) async fn lock(config: &Config) -> Result<File> {
             Err(error) => return Err(Error::io("locking the state directory")(error)),
         }
     };
-    make(&config.sessions()).map_err(Error::io("making the directory of the sessions"))?;
+    let past = match fs::DirBuilder::new().mode(0o700).create(config.sessions()) {
+        Ok(()) => Past::None,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Past::Unknown,
+        Err(error) => return Err(Error::io("making the directory of the sessions")(error)),
+    };
     // The keeper finds the lease here; writing it also sets the time from which it counts.
     // Cut to length afterwards, so that a full disk leaves the one before.
     let lease = format!("{}\n", config.lease.as_secs());
     file.write_all(lease.as_bytes())
         .and_then(|()| file.set_len(lease.len() as u64))
         .map_err(Error::io("writing down the lease"))?;
-    Ok(file)
+    Ok((file, past))
 }
 
 /// Whether this file is what the path leads to.

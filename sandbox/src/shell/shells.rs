@@ -25,7 +25,7 @@ use super::{
     marker::{Kind, Seq},
     messages::Control,
     process::{Members, ProcessId},
-    root,
+    root::{self, Past},
     session::{Channels, Session},
     state::{Phase, Status},
     task::{Circumstances, Current, Task},
@@ -71,8 +71,8 @@ impl Shells {
     pub async fn open(config: Config) -> Result<Self> {
         let config = root::prepare(config)?;
         confine::check(&config, &config.policy)?;
-        let lock = root::lock(&config).await?;
-        let started = Self::start_server(&config).await;
+        let (lock, past) = root::lock(&config).await?;
+        let started = Self::start_server(&config, past).await;
         if let Err(Error::TmuxMissing { .. }) = started {
             root::clear(&config);
         }
@@ -92,12 +92,18 @@ impl Shells {
         Ok(shells)
     }
 
-    async fn start_server(config: &Config) -> Result<(File, Server)> {
+    async fn start_server(config: &Config, past: Past) -> Result<(File, Server)> {
         let writing = || Error::io("writing the start-up files");
-        write_private(&config.root.join("tmux.conf"), TMUX_CONF).map_err(writing())?;
+        write_private(&config.tmux_conf(), TMUX_CONF).map_err(writing())?;
         let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
+        let starting = async {
+            match past {
+                Past::None => tmux::start_first(config),
+                Past::Unknown => tmux::start(config).await,
+            }
+        };
         // What the shells need is written while tmux starts.
-        let ((tmux, client), ()) = tokio::try_join!(tmux::start(config), async {
+        let ((tmux, client), ()) = tokio::try_join!(starting, async {
             write_private(&config.init_file(), INIT_BASH)
                 .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
                 .map_err(writing())

@@ -7,8 +7,12 @@
 //!
 //! Answers come in the order of the commands, framed by `%begin` and `%end` or `%error`.
 
-use std::{collections::VecDeque, ffi::OsStr, fs, io, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque, ffi::OsStr, fs, io, os::unix::ffi::OsStrExt as _, process::Stdio,
+    sync::Arc, time::Duration,
+};
 
+use rustix::process::Signal;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStdin, ChildStdout, Command},
@@ -20,7 +24,6 @@ use tokio::{
 use super::{
     config::Config,
     environment, keeper,
-    ledger::write_private,
     process::{self, ProcessId},
 };
 use crate::{Error, Result};
@@ -29,6 +32,8 @@ use crate::{Error, Result};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long server and clients may take to end when there is nothing left for them to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a control client may take to end whose owner is gone.
+const LEAVING_PATIENCE: Duration = Duration::from_millis(500);
 /// How often the start of tmux is tried.
 const ATTEMPTS: u32 = 3;
 /// Commands that may wait for the writer.
@@ -43,7 +48,7 @@ pub(crate) struct Tmux {
     server: Arc<OnceCell<ProcessId>>,
 }
 
-/// Keeps a control client running; dropping it ends the client and leaves the server alive.
+/// Keeps a control client running; dropping it lets the client go and leaves the server alive.
 #[derive(Debug)]
 pub(crate) struct ControlClient {
     /// Ends when there is neither a client nor a server any more.
@@ -86,27 +91,17 @@ struct Pending {
     answer: oneshot::Sender<Result<Vec<String>>>,
 }
 
-/// Starts the control client, and the server if there is none. Where no other owner has left anything, the server is
-/// ours alone and nothing must be known of it: then it is not waited for, and whatever is asked of it first tells
-/// whether it runs.
+/// Starts the server where nobody has ever had one, and the control client. It is not waited for: whatever is asked of
+/// it first tells whether it runs.
+pub(crate) fn start_first(config: &Config) -> Result<(Tmux, ControlClient)> {
+    spawn(config).map(|(started, _)| started)
+}
+
+/// Starts the control client, and the server if there is none.
 pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
-    if !config.socket().exists() && !config.client().exists() {
-        return spawn(config);
-    }
-    // The client of an owner that was killed must be gone first: a server that hears of a lost control
-    // client while another introduces itself dies of it (seen with tmux 3.3). It would end by itself, but
-    // nothing says when.
-    if let Some(former) = recorded(config) {
-        former.send(rustix::process::Signal::KILL);
-        process::all_ended(&[former], PATIENCE).await;
-        // That it is gone does not say that the server has heard of it. It has when it answers somebody who came
-        // later, and who is no control client.
-        let _ = run_plainly(config, &["list-sessions".as_ref()]).await;
-    }
     let mut attempt = 1;
     loop {
-        // A server whose first client was killed at its birth dies of that (seen with tmux 3.3), and
-        // takes with it whoever has come meanwhile.
+        let_former_clients_go(config).await;
         match join(config).await {
             Err(Error::TmuxMissing { .. }) if attempt < ATTEMPTS => attempt += 1,
             tried => return tried,
@@ -114,12 +109,36 @@ pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
     }
 }
 
+/// Waits until the clients of owners that were killed are gone. tmux 3.3 dies of news for a control client that has
+/// not quite introduced itself, and that another has gone is such news. It dies as well of one that goes before it
+/// has introduced itself; so they get the time to, and end by themselves as soon as they know that nobody asks any
+/// more.
+async fn let_former_clients_go(config: &Config) {
+    let clients = former_clients(config);
+    for client in process::all_ended(&clients, LEAVING_PATIENCE).await {
+        client.send(Signal::KILL);
+        let _ = time::timeout(PATIENCE, client.ended()).await;
+    }
+    // That they are gone does not say that the server has heard of it. It has when it answers somebody who came
+    // later, and who is no control client.
+    let _ = run_plainly(config, &["list-sessions".as_ref()]).await;
+}
+
+/// Control clients that others have started for this directory. If one of them has also started the server, that has
+/// the same arguments.
+fn former_clients(config: &Config) -> Vec<ProcessId> {
+    let is_server = |process: &ProcessId| {
+        fs::read(format!("/proc/{}/comm", process.pid)).is_ok_and(|name| name == b"tmux: server\n")
+    };
+    let mut found = process::started_with(config.tmux_conf().as_os_str().as_bytes());
+    found.retain(|process| !is_server(process));
+    found
+}
+
 /// Starts a control client for a server that may have been there before us.
 async fn join(config: &Config) -> Result<(Tmux, ControlClient)> {
-    let (tmux, client) = spawn(config)?;
-    let list = format!("list-clients -t ={} -F '#{{client_pid}}'", keeper::NAME);
-    let (server, clients) = tokio::join!(tmux.server(), tmux.ask(&list));
-    let server = match server {
+    let ((tmux, client), process) = spawn(config)?;
+    let server = match tmux.server().await {
         Ok(server) => server,
         Err(Error::ServerGone) => {
             let reason = format!("it ended at once, saying {:?}", tmux.closed().await);
@@ -127,17 +146,17 @@ async fn join(config: &Config) -> Result<(Tmux, ControlClient)> {
         }
         Err(error) => return Err(error),
     };
-    let ours = recorded(config);
-    end_others(ours, &clients.unwrap_or_default());
     // A server that our client has started has its environment from us.
-    if ours.is_some_and(|client| server.start_time < client.start_time) {
+    if process.is_some_and(|client| server.start_time < client.start_time) {
         environment::replace(&tmux, config).await?;
     }
     Ok((tmux, client))
 }
 
-fn spawn(config: &Config) -> Result<(Tmux, ControlClient)> {
+/// Also says which process it is.
+fn spawn(config: &Config) -> Result<((Tmux, ControlClient), Option<ProcessId>)> {
     let client = Client::start(config, &[])?;
+    let process = client.child.id().and_then(ProcessId::of);
     let (requests, receiver) = mpsc::channel(QUEUE);
     let (closing, closed) = watch::channel(None);
     let tmux = Tmux { requests, closed, server: Arc::default() };
@@ -150,7 +169,7 @@ fn spawn(config: &Config) -> Result<(Tmux, ControlClient)> {
         }
     });
     guard.spawn(keeper::guard(tmux.clone()));
-    Ok((tmux, ControlClient { supervisor, _guard: guard }))
+    Ok(((tmux, ControlClient { supervisor, _guard: guard }), process))
 }
 
 /// Passes requests to the client, and to its successors for as long as the server lives; returns what the last one
@@ -169,7 +188,7 @@ async fn supervise(
         if requests.is_closed() || !is_server_alive || fruitless == ATTEMPTS {
             return farewell.last_words;
         }
-        // Answers, so the server has heard of the loss (see `start`); an error is its end.
+        // Answers, so the server has heard of the loss; an error is its end.
         let successor = match run_plainly(config, &["list-sessions".as_ref()]).await {
             Ok(()) => Client::start(config, &["-N"]),
             Err(error) => Err(error),
@@ -182,11 +201,6 @@ async fn supervise(
             let _ = answer.send(Err(Error::TmuxSilent { command, reason }));
         }
     }
-}
-
-/// The control client that was written down last.
-fn recorded(config: &Config) -> Option<ProcessId> {
-    serde_json::from_slice(&fs::read(config.client()).ok()?).ok()
 }
 
 /// Has a client run one command that is none of the control client's. It goes on if we are killed.
@@ -275,15 +289,6 @@ impl Tmux {
     }
 }
 
-/// Ends the clients of former owners. A server that has something to say to a control client whose
-/// owner was killed never lets it go (seen with tmux 3.3).
-fn end_others(ours: Option<ProcessId>, clients: &str) {
-    let clients = clients.lines().filter_map(|pid| pid.parse().ok().and_then(ProcessId::of));
-    for client in clients.filter(|client| Some(*client) != ours) {
-        client.send(rustix::process::Signal::KILL);
-    }
-}
-
 impl ControlClient {
     /// Ends the server and waits until it, its clients and the keeper are gone.
     pub(crate) async fn shut_down(mut self, tmux: &Tmux) {
@@ -301,11 +306,11 @@ impl ControlClient {
         // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
         // is no session left that could lose anything.
         for process in process::all_ended(server.as_slice(), LAST_PATIENCE).await {
-            process.send(rustix::process::Signal::KILL);
+            process.send(Signal::KILL);
             let _ = process.ended().await;
         }
         for process in process::all_ended(&others, LAST_PATIENCE).await {
-            process.send(rustix::process::Signal::KILL);
+            process.send(Signal::KILL);
             let _ = process.ended().await;
         }
     }
@@ -315,20 +320,13 @@ impl Client {
     fn start(config: &Config, flags: &[&str]) -> Result<Self> {
         let root = &config.root;
         let mut command = tmux_command(config);
-        command.args(flags).arg("-f").arg(root.join("tmux.conf"));
+        command.args(flags).arg("-f").arg(config.tmux_conf());
         command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size"]);
         command.args(["-s", keeper::NAME, "-x", "80", "-y", "24"]);
         command.args(keeper::command(&config.program, root));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        command.kill_on_drop(true);
         let missing = |error: io::Error| Error::TmuxMissing { reason: error.to_string() };
         let mut child = command.spawn().map_err(missing)?;
-        if let Some(client) = child.id().and_then(ProcessId::of) {
-            serde_json::to_vec(&client)
-                .map_err(io::Error::from)
-                .and_then(|text| write_private(&config.client(), &text))
-                .map_err(Error::io("writing down the control client"))?;
-        }
         let input = child.stdin.take().expect("stdin was asked to be a pipe");
         let output = child.stdout.take().expect("stdout was asked to be a pipe");
         Ok(Self { child, input, output: BufReader::new(output) })

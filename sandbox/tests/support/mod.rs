@@ -151,6 +151,24 @@ pub fn recorders(home: &Home) -> Vec<u32> {
     opened.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect()
 }
 
+/// The control client of the owner, as soon as the server knows it and it is another than the former one.
+pub async fn control_client(home: &Home, former: Option<ProcessId>) -> ProcessId {
+    within("a control client", async {
+        loop {
+            let mut ask = tokio::process::Command::new("tmux");
+            ask.arg("-S").arg(home.root().join("tmux")).env_remove("TMUX");
+            ask.args(["list-clients", "-t", "=keeper", "-F", "#{client_pid}"]);
+            let pids = String::from_utf8(ask.output().await.unwrap().stdout).unwrap();
+            let pid = pids.lines().next_back().map(|pid| pid.parse().unwrap());
+            let client = pid.and_then(ProcessId::of).filter(|client| Some(*client) != former);
+            if let Some(client) = client {
+                return client;
+            }
+        }
+    })
+    .await
+}
+
 /// A number that means nothing to anybody else on this machine.
 pub fn unique() -> u32 {
     rand::random_range(1_000_000..10_000_000)
