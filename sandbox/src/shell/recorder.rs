@@ -21,6 +21,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{FlockOperation, flock},
     io::Errno,
 };
 
@@ -92,6 +93,8 @@ impl Recording {
         let append =
             |path: PathBuf| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let log = append(directory.log())?;
+        // A predecessor from whom tmux has just taken the pane may have something left to write.
+        flock(&log, FlockOperation::LockExclusive)?;
         let index = append(directory.index())?;
         let end = end_of(&directory.index())?;
         let offset = log.metadata()?.len();
@@ -355,6 +358,28 @@ mod tests {
         record(temporary.path(), 1000, fed(b"four")).unwrap();
         let opened = &events(&directory)[known].1;
         assert!(matches!(opened, What::Opened { .. }), "{opened:?}");
+    }
+
+    #[test]
+    fn a_recorder_waits_for_its_predecessor() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = SessionDir::new(temporary.path().to_owned());
+        let (first, mut writer) = io::pipe().unwrap();
+        let path = temporary.path().to_owned();
+        let former = std::thread::spawn(move || record(&path, 1000, first).unwrap());
+        let is_open = || fs::read(directory.index()).is_ok_and(|index| !index.is_empty());
+        while !is_open() {
+            std::thread::yield_now();
+        }
+        let path = temporary.path().to_owned();
+        let latter = std::thread::spawn(move || record(&path, 1000, fed(b"second")).unwrap());
+        writer.write_all(b"first ").unwrap();
+        drop(writer);
+        former.join().unwrap();
+        latter.join().unwrap();
+        assert_eq!(fs::read(directory.log()).unwrap(), b"first second");
+        let ends = events(&directory).into_iter().filter(|(_, what)| *what == What::Closed);
+        assert_eq!(ends.map(|(offset, _)| offset).collect::<Vec<_>>(), [6, 12]);
     }
 
     #[test]
