@@ -50,7 +50,7 @@ impl ShellService {
         let bash = config.bash.clone();
         let root = config.root.clone();
         let opened = Shells::open(config).await;
-        if let Err(sandbox::Error::TmuxMissing { .. } | sandbox::Error::Invalid(_)) = opened {
+        if opened.is_err() {
             state::remove_unused(&root);
         }
         let shells = opened?;
@@ -72,7 +72,7 @@ impl ShellService {
             if let Err(error) = shells.shut_down().await {
                 tracing::error!(%error, "the shells did not end cleanly");
             }
-            state::remove(&self.root);
+            state::remove_unused(&self.root);
         }
     }
 

@@ -35,17 +35,10 @@ pub(super) fn root(
     runtime.join(format!("sandbox-{name}"))
 }
 
-/// Removes the state directory of shells that its owner has ended. A failure leaves private files behind
-/// that the next daemon of this session clears away.
-pub(super) fn remove(root: &Path) {
-    let _ = std::fs::remove_dir_all(root);
-}
-
-/// Removes a state directory that was prepared in vain, unless a killed daemon has left shells in it.
+/// Removes a state directory in which nothing is left. If there is something, it is of shells that a killed daemon has
+/// left, or of one that has come meanwhile.
 pub(super) fn remove_unused(root: &Path) {
-    if std::fs::remove_dir(root.join("sessions")).is_ok() {
-        remove(root);
-    }
+    let _ = std::fs::remove_dir(root);
 }
 
 #[cfg(test)]
