@@ -43,7 +43,7 @@ const QUEUE: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) struct Tmux {
     requests: mpsc::Sender<Request>,
-    /// What the client said last, once it has ended.
+    /// What the last client said last, once the server has ended.
     closed: watch::Receiver<Option<String>>,
     server: Arc<OnceCell<ProcessId>>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Tmux {
 /// Keeps a control client running; dropping it lets the client go and leaves the server alive.
 #[derive(Debug)]
 pub(crate) struct ControlClient {
-    /// Ends when there is neither a client nor a server any more.
+    /// Ends with the server.
     supervisor: JoinSet<()>,
     /// Replaces the keeper, in whose session the client is.
     _guard: JoinSet<()>,
@@ -275,13 +275,12 @@ impl Tmux {
         self.server.get_or_try_init(ask).await.copied()
     }
 
-    /// Whether the control client has ended.
+    /// Whether the server has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.borrow().is_some()
     }
 
-    /// Returns when the control client has ended, and with it, as a rule, the server; says what
-    /// the client said last.
+    /// Returns when the server has ended, and says what its last control client said last.
     pub(crate) async fn closed(&self) -> String {
         let mut closed = self.closed.clone();
         let closed = closed.wait_for(Option::is_some).await;
