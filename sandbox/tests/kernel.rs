@@ -172,12 +172,24 @@ fn outputs_come_while_the_cell_runs_and_none_is_lost() {
         let code = "from IPython.display import display
 for i in range(5000): display(i)";
         assert_eq!(run(&kernel, code).await.outputs.len(), 5000);
-        // More than is kept: counted, and the kernel lives.
-        let result = run(&kernel, "for i in range(40): print('x' * 1_000_000)").await;
-        let kept = result.text().len() as u64;
-        assert!(kept <= 16 << 20 && kept + result.left_out >= 40_000_000, "{kept}");
-        let result = run(&kernel, "print('y' * 40_000_000)").await;
-        assert!(result.text().len() as u64 + result.left_out >= 40_000_000);
+        // More than is kept: both ends are there, the rest is counted, and the kernel lives.
+        let much = "big = 'begin' + 'x' * 30_000_000 + ' end'";
+        run(&kernel, much).await;
+        for code in [
+            "print('begin')\nfor i in range(40): print('x' * 1_000_000)\nraise Exception('the end')",
+            "print(big)",
+            "print(big[5:]); raise Exception(big)",
+            "big",
+        ] {
+            let result = run(&kernel, code).await;
+            let text = result.text();
+            assert!((10_000_000..13 << 20).contains(&text.len()), "{code}: {}", text.len());
+            assert!(text.len() as u64 + result.left_out() >= 30_000_000, "{code}");
+            assert!(text.trim_end().trim_end_matches('\'').ends_with(" end"), "{code}");
+            assert!(
+                text.contains(&format!("[{} bytes of output were left out", result.left_out()))
+            );
+        }
         assert_eq!(run(&kernel, "'still here'").await.text(), "'still here'");
         kernel.shut_down().await;
     });

@@ -89,6 +89,24 @@ fn cells_have_what_the_shell_has_exported_and_its_directory() {
     assert!(text.starts_with(&format!("red False {there}\n[A new kernel was started;")), "{text}");
 }
 
+/// Also the traceback, which comes last, and in one answer, which has a limit of its own.
+#[test]
+fn of_very_much_output_both_ends_are_told_and_how_much_is_missing() {
+    let sandbox = start();
+    let mut client = sandbox.client();
+    let code = "print('begin', flush=True)\nprint('x' * 20_000_000)\nraise Exception('the end')";
+    let much = client.call("action/execute", cell(code));
+    let (text, lost) =
+        (much["content"].as_str().unwrap(), much["extras"]["lost"].as_u64().unwrap());
+    assert!(text.starts_with("begin\nxxx") && text.ends_with("Exception: the end"));
+    assert!(text.contains(&format!("x\n[{lost} bytes of output were left out here.]\nx")));
+    let whole = text.len() as u64 + lost;
+    assert!((20_000_000..20_010_000).contains(&whole), "{whole}");
+    assert_eq!(much["success"], false);
+    let little = client.call("action/execute", cell("1"));
+    assert_eq!(little["extras"], json!({"code": "1", "image_urls": null}));
+}
+
 #[test]
 fn a_kernel_that_is_stuck_can_be_replaced() {
     let sandbox = start();

@@ -28,6 +28,9 @@ def test_cells(
     failed = agent.ipython("1/0")
     assert "ZeroDivisionError" in failed.content
     assert (cell.ok, failed.ok) == (True, False)
+    much = agent.ipython("print('x' * 20_000_000)")
+    assert f"[{much.lost} bytes of output were left out here.]" in much.content
+    assert (failed.lost, much.lost > 5_000_000) == (0, True)
     assert "new kernel" in agent.restart_kernel().content
     assert agent.ipython("'x' in globals()").content == "False"
 

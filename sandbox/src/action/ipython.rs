@@ -137,6 +137,7 @@ impl Ipython {
         let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
+            left_out: result.left_out(),
             pictures: pictures.map(|(_, content)| content.replace('\n', "")).collect(),
             outcome: match result.ended {
                 CellEnd::Finished => CellOutcome::Finished,

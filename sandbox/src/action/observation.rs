@@ -132,8 +132,11 @@ pub struct ShellReport {
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellObservation {
-    /// What it printed and displayed, as plain text; exceptions too.
+    /// What it printed and displayed, as plain text; exceptions too. Of very much, both ends, with a line
+    /// between them that says so.
     pub text: String,
+    /// Bytes that were left out there, 0 as a rule.
+    pub left_out: u64,
     /// The PNG pictures, in Base64.
     pub pictures: Vec<String>,
     /// How it ended.

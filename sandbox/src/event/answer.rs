@@ -39,6 +39,9 @@ enum Extras {
     Cell {
         code: String,
         image_urls: Option<Vec<String>>,
+        /// The same for a cell.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lost: Option<u64>,
     },
     Read {
         path: String,
@@ -242,7 +245,9 @@ impl Answer {
         };
         let urls = cell.pictures.iter().map(|picture| format!("data:image/png;base64,{picture}"));
         let urls = urls.collect::<Vec<_>>();
-        let extras = Extras::Cell { code, image_urls: (!urls.is_empty()).then_some(urls) };
+        let image_urls = (!urls.is_empty()).then_some(urls);
+        let lost = (form.typed && cell.left_out > 0).then_some(cell.left_out);
+        let extras = Extras::Cell { code, image_urls, lost };
         let (message, content) = ("The cell was run.".into(), texts::cell(&cell, include_extra));
         // OpenHands says that every cell has succeeded, and its clients expect no other word.
         let success = Some(!form.typed || cell.outcome == CellOutcome::Finished);

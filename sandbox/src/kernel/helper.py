@@ -4,9 +4,9 @@ Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null, "envi
 BYTES]...]}, {"do": "interrupt"} and {"do": "restart"}. A closed input means that the owner is gone,
 however that happened: then this program ends, and the kernel with everything that it has started.
 
-Events: "ready" after each start of a kernel, "output" and "done" for a cell, "lost" for an output
-that is too big to pass on, "died" when the kernel ended by itself (another is then started), and,
-as the last word, "failed".
+Events: "ready" after each start of a kernel, "output" and "done" for a cell, "died" when the kernel
+ended by itself (another is then started), and, as the last word, "failed". Long texts come as
+several outputs, so that the owner can keep a part; what is too big to pass on is "leftout".
 
 The owner asks for nothing before "ready" and for one thing at a time, except for interrupts. It
 also keeps the limits of time and size, and knows what a cell's end means.
@@ -62,8 +62,9 @@ OPTIONS = [
 # Seconds that a new kernel may take to answer, and one between two calls to it.
 START_LIMIT = 60
 CALL_AGAIN = 1
-# Longest line that the owner is given.
+# Longest line that the owner is given, and characters of a text in one output.
 LONGEST = 32 << 20
+PIECE = 256 << 10
 
 
 class OneKernel(KernelSpecManager):
@@ -115,8 +116,8 @@ class Helper:
     def say(self, event, **fields):
         line = json.dumps({"event": event, **fields}, ensure_ascii=False).encode("utf-8", "replace")
         if len(line) > LONGEST:
-            lost = {"event": "lost", "cell": fields["cell"], "bytes": len(line)}
-            line = json.dumps(lost).encode()
+            fields["output"] = {"leftout": {"bytes": len(line)}}
+            line = json.dumps({"event": event, **fields}).encode()
         self.events.write(line + b"\n")
         self.events.flush()
 
@@ -218,8 +219,7 @@ class Helper:
                     self.came("idle")
             # Also what threads of earlier cells print: it belongs to no cell more than to this.
             elif self.request is not None and parent is not None:
-                output = describe(kind, content)
-                if output is not None:
+                for output in describe(kind, content):
                     self.say("output", cell=self.cell, output=output)
 
     async def pump_replies(self):
@@ -323,14 +323,34 @@ class Helper:
 
 
 def describe(kind, content):
-    """An output message as the owner knows it; None for what is none."""
+    """An output message as the owner knows it: one output or several, none for what is none."""
     if kind == "stream":
-        return {"stream": {"name": content["name"], "text": content["text"]}}
-    if kind in ("execute_result", "display_data", "update_display_data"):
-        return {"display": {"data": content["data"]}}
-    if kind == "error":
-        return {"error": {key: content[key] for key in ("ename", "evalue", "traceback")}}
-    return None
+        for text in cut(content["text"]):
+            yield {"stream": {"name": content["name"], "text": text}}
+    elif kind in ("execute_result", "display_data", "update_display_data"):
+        data = content["data"]
+        first, *rest = cut(data.get("text/plain", ""))
+        yield {"display": {"data": {**data, "text/plain": first} if rest else data}}
+        for text in rest:
+            yield {"display": {"data": {"text/plain": text}}}
+    elif kind == "error":
+        value, traceback = content["evalue"], content["traceback"]
+        if sum(map(len, traceback)) > PIECE:
+            value, traceback = shorten(value), [shorten("\n".join(traceback))]
+        yield {"error": {"ename": content["ename"], "evalue": value, "traceback": traceback}}
+
+
+def cut(text):
+    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)] or [text]
+
+
+def shorten(text):
+    """Both ends, of which an exception with its traceback can be told."""
+    end = PIECE // 4
+    omitted = len(text) - 2 * end
+    if omitted <= 0:
+        return text
+    return f"{text[:end]}\n[{omitted} characters were left out here.]\n{text[-end:]}"
 
 
 async def main(directory, cwd, mark, transport, *skills):

@@ -33,6 +33,7 @@
 mod cell;
 mod error;
 mod helper;
+mod outputs;
 mod python;
 mod task;
 

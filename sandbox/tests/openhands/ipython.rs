@@ -38,6 +38,10 @@ fn cells_print_and_remember() {
     assert!(content(&failed).contains("ZeroDivisionError") && !content(&failed).contains('\x1b'));
     assert_eq!(failed["success"], true, "as OpenHands has it");
     assert_eq!(content(&cell(&server, "print('\\x1b[31mred\\x1b[0m')")), "red");
+    let much = cell(&server, "print('x' * 20_000_000); 1 / 0");
+    assert!(content(&much).contains("bytes of output were left out here.]\nx"));
+    assert!(content(&much).ends_with("ZeroDivisionError: division by zero"));
+    assert!(much["extras"]["lost"].is_null(), "clients do not know the word");
 }
 
 #[test]
