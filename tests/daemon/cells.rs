@@ -108,6 +108,23 @@ fn of_very_much_output_both_ends_are_told_and_how_much_is_missing() {
 }
 
 #[test]
+fn pictures_are_data_of_their_kind() {
+    let sandbox = start();
+    let code = "from IPython.display import Image, display
+for kind, data in ('png', b'\\x89PNG\\r\\n\\x1a\\n'), ('jpeg', b'\\xff\\xd8\\xff'), ('gif', b'GIF89a'):
+    display(Image(data=data, format=kind))
+display({'image/webp': 'UklG\\n', 'image/svg+xml': '<svg/>'}, raw=True)";
+    let shown = sandbox.client().call("action/execute", cell(code));
+    let urls = [
+        "data:image/png;base64,iVBORw0KGgo=",
+        "data:image/jpeg;base64,/9j/",
+        "data:image/gif;base64,R0lGODlh",
+        "data:image/webp;base64,UklG",
+    ];
+    assert_eq!(shown["extras"]["image_urls"], json!(urls), "{shown}");
+}
+
+#[test]
 fn a_kernel_that_is_stuck_can_be_replaced() {
     let sandbox = start();
     let mut client = sandbox.client();

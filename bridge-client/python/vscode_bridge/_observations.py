@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _protocol
 from ._exceptions import action_failed
+from ._media import Media
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,12 @@ class CellObservation(Observation):
 
     code: str
     image_urls: List[str]
-    """Its pictures, as data URLs of PNG files."""
+    """Its pictures as data URLs, for those who pass them on."""
+
+    @property
+    def images(self) -> List[Media]:
+        """Its pictures: PNG, JPEG, GIF and WebP."""
+        return [Media.from_url(url) for url in self.image_urls]
 
     @property
     def ok(self) -> bool:

@@ -23,6 +23,7 @@ from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, TypeVa
 
 from . import _protocol
 from ._exceptions import RequestFailed
+from ._media import Media
 from ._protocol import given
 from ._shell import AsyncShell, Command, OutputLost, Shell
 from ._twins import AsyncOwner, BlockingOwner, Twin, twin
@@ -35,6 +36,7 @@ __all__ = [
     "Entry",
     "Found",
     "Match",
+    "Media",
     "OutputLost",
     "Sandbox",
     "Shell",

@@ -16,8 +16,8 @@ use tokio::{
 };
 
 use super::{
-    ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Renewal, Watch,
-    harmless::Harmless, screen,
+    ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Picture, Renewal,
+    Watch, harmless::Harmless, screen,
 };
 use crate::isolation::Confinement;
 use crate::kernel::{CellEnd, CellOutput, CellResult, Error, ExecuteOptions, Kernel, KernelSpec};
@@ -30,6 +30,9 @@ const USUAL_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a cell may take to heed an interrupt before its caller is told that it was called off.
 const HEED: Duration = Duration::from_secs(2);
+
+/// Pictures that kernels send in Base64, and that everybody can show.
+const BITMAPS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// How cells are run.
 #[derive(Debug, Clone, Default)]
@@ -134,11 +137,11 @@ impl Ipython {
                 (Ok(result), _) => break result,
             }
         };
-        let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
+        let pictures = result.images().filter(|(media_type, _)| BITMAPS.contains(media_type));
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
             left_out: result.left_out(),
-            pictures: pictures.map(|(_, content)| content.replace('\n', "")).collect(),
+            pictures: pictures.map(picture).collect(),
             outcome: match result.ended {
                 CellEnd::Finished => CellOutcome::Finished,
                 CellEnd::Raised => CellOutcome::Raised,
@@ -289,6 +292,10 @@ async fn attempt(
             Err(ActionError::Cancelled)
         }
     }
+}
+
+fn picture((media_type, content): (&str, &str)) -> Picture {
+    Picture { media_type: media_type.to_owned(), base64: content.replace('\n', "") }
 }
 
 fn unexpected(error: JoinError) -> ActionError {
