@@ -33,15 +33,15 @@ fn python() -> &'static Path {
 async fn start(home: &TempDir, variables: &[(&str, &str)]) -> Kernel {
     let mut spec = KernelSpec { python: Some(python().into()), ..in_home(home) };
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-    spec.environment.extend(variables);
+    spec.environment.get_or_insert_default().extend(variables);
     within("starting a kernel", Kernel::start(spec)).await.unwrap()
 }
 
 fn in_home(home: &TempDir) -> KernelSpec {
-    let mut spec = KernelSpec::in_directory(home.path());
     // So that nothing depends on the user's profile, or is added to it.
-    spec.environment.push(("HOME".into(), home.path().into()));
-    spec
+    let own = [("HOME".into(), home.path().into())];
+    let environment = Some(env::vars_os().chain(own).collect());
+    KernelSpec { environment, ..KernelSpec::in_directory(home.path()) }
 }
 
 fn home() -> TempDir {
@@ -259,7 +259,7 @@ fn time_limits_and_interrupts_end_a_cell_and_keep_the_state() {
         assert_eq!(result.ended, CellEnd::Stuck);
         let error = kernel.execute("x", ExecuteOptions::default()).await.unwrap_err();
         assert!(matches!(error, Error::Busy { .. }), "{error}");
-        within("the restart", kernel.restart()).await.unwrap();
+        within("the restart", kernel.restart(None)).await.unwrap();
         assert_eq!(run(&kernel, "'x' in globals()").await.text(), "False");
         kernel.shut_down().await;
         assert_eq!(processes_with(home.path().to_str().unwrap()), [""; 0]);
@@ -305,7 +305,7 @@ fn a_restart_or_a_death_gives_a_new_kernel() {
         let kernel = start(&home, &[]).await;
         let options = ExecuteOptions { cwd: Some("/usr".into()), ..Default::default() };
         run_with(&kernel, "import os; x = 1", options).await;
-        within("the restart", kernel.restart()).await.unwrap();
+        within("the restart", kernel.restart(None)).await.unwrap();
         let result = run(&kernel, "import os; ('x' in globals(), os.getcwd())").await;
         let start = home.path().canonicalize().unwrap();
         assert_eq!(result.text(), format!("(False, '{}')", start.display()));
@@ -316,7 +316,7 @@ fn a_restart_or_a_death_gives_a_new_kernel() {
         let cell = run_with(&kernel, code, options);
         let restart = async {
             within("the cell's start", outputs.recv()).await.unwrap();
-            within("the restart", kernel.restart()).await.unwrap();
+            within("the restart", kernel.restart(None)).await.unwrap();
         };
         let (result, ()) = tokio::join!(cell, restart);
         assert_eq!((result.text().as_str(), result.ended), ("up\n", CellEnd::Restarted));

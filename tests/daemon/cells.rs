@@ -87,6 +87,17 @@ fn cells_have_what_the_shell_has_exported_and_its_directory() {
     let anew = client.call("action/execute", anew);
     let text = anew["content"].as_str().unwrap();
     assert!(text.starts_with(&format!("red False {there}\n[A new kernel was started;")), "{text}");
+    // It is the environment of the process: modules are found by it, and what was unset is not there.
+    client.act("run", json!({"command": "export PYTHONPATH=$PWD/lib; unset TMPDIR; mkdir lib; echo y=5 >lib/own.py"}));
+    let mut anew = cell("import os, own; print(own.y, 'TMPDIR' in os.environ)");
+    anew["args"]["restart"] = json!(true);
+    let anew = client.call("action/execute", anew);
+    let text = anew["content"].as_str().unwrap();
+    assert!(text.starts_with("5 False\n"), "{text}");
+    // Also of one that takes the place of one that has died.
+    client.call("action/execute", cell("os._exit(1)"));
+    let next = client.call("action/execute", cell("import own; own.y"));
+    assert_eq!(next["content"], "5");
 }
 
 /// Also the traceback, which comes last, and in one answer, which has a limit of its own.

@@ -1,6 +1,6 @@
 //! What a cell says and how it ends.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,8 +12,6 @@ pub struct ExecuteOptions {
     /// The directory to be in. The kernel goes there only if it differs from the one named last, so
     /// that a cell's own `os.chdir` holds until the caller moves.
     pub cwd: Option<PathBuf>,
-    /// Variables to set in its environment first, for this cell and all that follow.
-    pub environment: Vec<(OsString, OsString)>,
     /// How long it may take before it is interrupted.
     pub timeout: Option<Duration>,
     /// Who wants the outputs as they come. What goes here is bounded like the result, so a

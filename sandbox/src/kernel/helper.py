@@ -1,7 +1,8 @@
 """Keeps one IPython kernel for the sandbox; speaks JSON lines on its standard input and output.
 
-Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null, "environment": [[BYTES,
-BYTES]...]}, {"do": "interrupt"} and {"do": "restart"}. A closed input means that the owner is gone,
+Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null}, {"do": "interrupt"} and
+{"do": "restart", "environment": [[BYTES, BYTES]...] or null}. Without an environment, a new kernel
+has the former one's, and the first one has ours. A closed input means that the owner is gone,
 however that happened: then this program ends, and the kernel with everything that it has started.
 
 Events: "ready" after each start of a kernel, "output" and "done" for a cell, "died" when the kernel
@@ -121,8 +122,8 @@ class Helper:
         self.events.write(line + b"\n")
         self.events.flush()
 
-    async def start(self):
-        await self.manager.start_kernel(cwd=os.fsdecode(self.cwd))
+    async def start(self, environment):
+        await self.manager.start_kernel(cwd=os.fsdecode(self.cwd), **launch(environment))
         self.client = self.manager.client()
         self.client.start_channels(hb=False, stdin=False)
         self.background(self.pump_outputs())
@@ -166,7 +167,7 @@ class Helper:
         if future and not future.done():
             future.set_result(value)
 
-    async def execute(self, cell, code, cwd, environment):
+    async def execute(self, cell, code, cwd):
         self.cell = cell
         if self.death is None:
             # The kernel has died while the request was on its way.
@@ -176,21 +177,14 @@ class Helper:
             await self.change_directory(bytes(cwd))
             if self.cell != cell:
                 return
-        if environment:
-            variables = {bytes(name): bytes(value) for name, value in environment}
-            await self.run_silently(f"__import__('os').environb.update({variables!r})")
-            if self.cell != cell:
-                return
         self.request = self.sent(self.client.execute(code, allow_stdin=False))
         self.missing = {"reply", "idle"}
         self.status, self.count = "ok", None
 
-    async def run_silently(self, code):
-        request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
-        return await self.expect(self.sent(request))
-
     async def change_directory(self, cwd):
-        reply = await self.run_silently(f"__import__('os').chdir({cwd!r})")
+        code = f"__import__('os').chdir({cwd!r})"
+        request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
+        reply = await self.expect(self.sent(request))
         if reply["status"] == "ok":
             self.given_cwd = cwd
         else:
@@ -247,21 +241,21 @@ class Helper:
         self.stop_watching()
         self.forget_cell("died")
         self.say("died")
-        await self.start_again()
+        await self.start_again(None)
 
-    async def restart(self):
+    async def restart(self, environment):
         self.stop_watching()
         self.forget_cell("restarted")
-        await self.start_again()
+        await self.start_again(environment)
 
     def forget_cell(self, status):
         for key in list(self.replies):
             self.settle(key, {"status": "aborted"})
         self.finish(status)
 
-    async def start_again(self):
+    async def start_again(self, environment):
         self.end_processes()
-        await self.manager.restart_kernel(now=True)
+        await self.manager.restart_kernel(now=True, **launch(environment))
         self.given_cwd = self.cwd
         await self.get_ready()
 
@@ -301,9 +295,9 @@ class Helper:
         if error is not None and not self.failure.done():
             self.failure.set_exception(error)
 
-    async def serve(self, requests):
+    async def serve(self, requests, environment):
         self.failure = asyncio.get_running_loop().create_future()
-        self.background(self.start())
+        self.background(self.start(environment))
         while True:
             reading = asyncio.ensure_future(requests.readline())
             await asyncio.wait([reading, self.failure], return_when=asyncio.FIRST_COMPLETED)
@@ -313,13 +307,21 @@ class Helper:
             if not line:
                 return
             request = json.loads(line)
-            if request["do"] == "interrupt":
+            what = request.pop("do")
+            if what == "interrupt":
                 await self.interrupt()
-            elif request["do"] == "restart":
-                self.background(self.restart())
+            elif what == "restart":
+                self.background(self.restart(**request))
             else:
-                del request["do"]
                 self.background(self.execute(**request))
+
+
+def launch(environment):
+    """Arguments to start a kernel with, as the manager knows them."""
+    if environment is None:
+        return {}
+    decoded = (map(os.fsdecode, map(bytes, variable)) for variable in environment)
+    return {"env": dict(decoded)}
 
 
 def describe(kind, content):
@@ -353,7 +355,7 @@ def shorten(text):
     return f"{text[:end]}\n[{omitted} characters were left out here.]\n{text[-end:]}"
 
 
-async def main(directory, cwd, mark, transport, *skills):
+async def main(environment, directory, cwd, mark, transport, *skills):
     # The kernel inherits our descriptors: the line to the owner is not for it to write on.
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -363,7 +365,7 @@ async def main(directory, cwd, mark, transport, *skills):
     cwd, mark = os.fsencode(cwd), os.fsencode(mark)
     helper = Helper(directory, cwd, mark, transport, events, skills=skills)
     try:
-        await helper.serve(requests)
+        await helper.serve(requests, environment)
     except Exception as error:
         # Perhaps nobody listens any more.
         with contextlib.suppress(OSError):
@@ -373,5 +375,5 @@ async def main(directory, cwd, mark, transport, *skills):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-# The owner has put our arguments where those of a program would be.
-asyncio.run(main(*sys.argv[1:]))
+# The owner has put our arguments where those of a program would be, and sent the environment with this text.
+asyncio.run(main(environment, *sys.argv[1:]))  # noqa: F821

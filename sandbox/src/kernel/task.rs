@@ -15,6 +15,7 @@ use tokio::{
 };
 
 use super::{
+    Environment,
     cell::{CellEnd, CellOutput, CellResult, ExecuteOptions},
     error::{Error, Result},
     helper::Helper,
@@ -49,6 +50,7 @@ pub(super) enum Control {
         answer: Answer<()>,
     },
     Restart {
+        environment: Option<Environment>,
         answer: Answer<()>,
     },
     ShutDown {
@@ -146,8 +148,8 @@ impl Task {
             control if matches!(self.state, State::Starting { .. }) => self.held.push_back(control),
             Control::Ready { answer } => drop(answer.send(Ok(()))),
             Control::Execute { code, options, answer } => self.execute(&code, options, answer),
-            Control::Restart { answer } => {
-                self.helper.send(&json!({"do": "restart"}));
+            Control::Restart { environment, answer } => {
+                self.helper.restart_kernel(environment.as_ref());
                 self.held.push_back(Control::Ready { answer });
                 self.start_again();
             }
@@ -166,16 +168,13 @@ impl Task {
             return;
         }
         self.cells += 1;
-        let ExecuteOptions { cwd, environment, timeout, subscriber } = options;
+        let ExecuteOptions { cwd, timeout, subscriber } = options;
         let directory = cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes());
-        let environment: Vec<_> =
-            environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()]).collect();
         let request = json!({
             "do": "execute",
             "cell": self.cells,
             "code": code,
             "cwd": directory,
-            "environment": environment,
         });
         self.helper.send(&request);
         let began = Instant::now();
@@ -318,7 +317,7 @@ impl Task {
         while let Some(control) = self.held.pop_front().or_else(|| controls.try_recv().ok()) {
             match control {
                 Control::Execute { answer, .. } => drop(answer.send(Err(ended()))),
-                Control::Ready { answer } | Control::Restart { answer } => {
+                Control::Ready { answer } | Control::Restart { answer, .. } => {
                     let _ = answer.send(Err(ended()));
                 }
                 Control::Interrupt { answer }
