@@ -1,5 +1,8 @@
+use std::os::unix::fs::chown;
+
 use harness::{Daemon, Program, SandboxDaemon, command, run_directory, wait_until};
 use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
 use crate::{Said, finish, say, start};
@@ -153,6 +156,31 @@ fn files_are_handled_as_typed() {
         assert_eq!(said.code, Some(code), "{arguments:?}");
         assert!(said.stderr.contains(words), "{}", said.stderr);
     }
+}
+
+#[test]
+fn whoever_changes_the_owner_of_a_file_is_told() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: only root can make files of others");
+        return;
+    }
+    let daemon = SandboxDaemon::start_without_chown();
+    let file = daemon.workspace().join("a");
+    for path in [&file, &daemon.workspace().join("b")] {
+        std::fs::write(path, "old").unwrap();
+    }
+    for arguments in [
+        &["write", "a", "x"][..],
+        &["edit", "a", "--old", "x", "--new", "y"],
+        &["undo", "a"],
+        &["cp", "--replace", "b", "a"],
+    ] {
+        chown(&file, Some(65534), Some(65534)).unwrap();
+        let said = sandbox(&daemon, arguments);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        assert!(said.stderr.contains("belongs to the daemon's user now"), "{arguments:?}");
+    }
+    assert_eq!(sandbox(&daemon, &["write", "a", "x"]).stderr, "", "it is ours by now");
 }
 
 #[test]

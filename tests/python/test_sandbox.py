@@ -10,7 +10,16 @@ from typing import Any, Awaitable, Callable, Iterator, List
 import pytest
 
 from vscode_bridge import AsyncClient, Client, RequestRefused, _protocol, agent
-from vscode_bridge.sandbox import AsyncSandbox, Command, Entry, Match, OutputLost, Sandbox
+from vscode_bridge.sandbox import (
+    AsyncSandbox,
+    Command,
+    Copied,
+    Entry,
+    Match,
+    OutputLost,
+    Sandbox,
+    Written,
+)
 
 from bridge import LIMIT, Daemon
 
@@ -120,7 +129,7 @@ def test_output_comes_whole_and_in_order(sandbox: Sandbox) -> None:
 
 
 def test_files(sandbox: Sandbox) -> None:
-    sandbox.write("src/a.py", "x = 1\ny = 2\n")
+    assert sandbox.write("src/a.py", "x = 1\ny = 2\n") == Written(created=True, owner_kept=True)
     assert "+x = 3" in sandbox.replace("src/a.py", "x = 1", "x = 3").diff
     assert sandbox.insert("src/a.py", 2, "z = 0").line == 3
     assert sandbox.read("src/a.py", first_line=2) == "y = 2\nz = 0\n"
@@ -134,7 +143,8 @@ def test_files(sandbox: Sandbox) -> None:
     assert sandbox.glob("**/*.py") == ["src/a.py"]
     assert sandbox.grep("^X", ignore_case=True) == [Match("src/a.py", 1, "x = 3", True)]
     assert sandbox.stat("blob")["size"] == 2
-    sandbox.copy("src", "copy")
+    assert sandbox.copy("src", "copy") == Copied(owner_kept=True)
+    assert not sandbox.write("copy/a.py", "").created
     sandbox.move("b", "copy/b")
     sandbox.remove("copy", recursive=True)
     assert [entry.path for entry in sandbox.list(nested=True)] == ["blob", "src", "src/a.py"]

@@ -32,6 +32,7 @@ __all__ = [
     "AsyncSandbox",
     "AsyncShell",
     "Command",
+    "Copied",
     "Edited",
     "Entry",
     "Found",
@@ -40,6 +41,7 @@ __all__ = [
     "OutputLost",
     "Sandbox",
     "Shell",
+    "Written",
 ]
 
 S = TypeVar("S")
@@ -84,12 +86,32 @@ class Found(List[T]):
 
 
 @dataclass(frozen=True)
+class Written:
+    """What ``write`` did."""
+
+    created: bool
+    """Whether there was no file before."""
+    owner_kept: bool
+    """False if the file had another owner or group, and is the bridge's now."""
+
+
+@dataclass(frozen=True)
 class Edited:
     """What an edit did."""
 
     line: int
     """Where the change begins."""
     diff: str
+    owner_kept: bool
+    """False if the file had another owner or group, and is the bridge's now."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What ``copy`` did."""
+
+    owner_kept: bool
+    """False if a file that was replaced had another owner or group, and is the bridge's now."""
 
 
 class SandboxMethods(Twin, Generic[S]):
@@ -150,14 +172,15 @@ class SandboxMethods(Twin, Generic[S]):
         return base64.b64decode(content["base64"])
 
     @twin
-    async def write(self, path: str, content: Union[str, bytes], *, replace: bool = True) -> None:
+    async def write(self, path: str, content: Union[str, bytes], *, replace: bool = True) -> Written:
         """Writes a whole file in one step; directories above it are created."""
         params: Dict[str, Any] = {"path": path, "replace": replace}
         if isinstance(content, bytes):
             params["base64"] = base64.b64encode(content).decode("ascii")
         else:
             params["text"] = content
-        await self._sandbox("writeFile", params)
+        result = await self._sandbox("writeFile", params)
+        return Written(created=result["created"], owner_kept=result["ownerKept"])
 
     @twin
     async def create(self, path: str, text: str) -> Edited:
@@ -279,9 +302,10 @@ class SandboxMethods(Twin, Generic[S]):
         await self._sandbox("move", {"from": source, "to": target, "replace": replace})
 
     @twin
-    async def copy(self, source: str, target: str, *, replace: bool = False) -> None:
+    async def copy(self, source: str, target: str, *, replace: bool = False) -> Copied:
         """Copies a file or directory."""
-        await self._sandbox("copy", {"from": source, "to": target, "replace": replace})
+        params = {"from": source, "to": target, "replace": replace}
+        return Copied(owner_kept=(await self._sandbox("copy", params))["ownerKept"])
 
     async def _sandbox(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
         return _protocol.members_of(await self._request(f"sandbox/{method}", params))
@@ -310,4 +334,4 @@ class AsyncSandbox(SandboxMethods[AsyncShell], AsyncOwner):
 
 
 def _edited(result: Mapping[str, Any]) -> Edited:
-    return Edited(line=result["line"], diff=result["diff"])
+    return Edited(line=result["line"], diff=result["diff"], owner_kept=result["ownerKept"])

@@ -1,10 +1,10 @@
 //! `sandbox read`, `write`, `edit` and the rest that concerns files.
 
 use bridge_protocol::methods::sandbox::files::{
-    Copy, EditFile, EditFileParams, FileKind, Glob, Grep, GrepParams, ListFiles, ListFilesParams,
-    MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile, ReadFileParams, ReadFileResult,
-    Remove, RemoveDirectory, RemoveParams, SearchParams, Stat, StatParams, TransferParams,
-    UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
+    Copy, EditFile, EditFileParams, EditFileResult, FileKind, Glob, Grep, GrepParams, ListFiles,
+    ListFilesParams, MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile,
+    ReadFileParams, ReadFileResult, Remove, RemoveDirectory, RemoveParams, SearchParams, Stat,
+    StatParams, TransferParams, UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
 };
 
 use super::{done, shown};
@@ -20,15 +20,19 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
         Files::Write { path, content, new } => {
             let text = if content == "-" { params::read_stdin()? } else { content };
             let params = WriteFileParams { path, text: Some(text), base64: None, replace: !new };
-            done::<WriteFile>(context, &params).await
+            shown::<WriteFile>(context, &params, |written| {
+                note_owner(written.owner_kept);
+                String::new()
+            })
+            .await
         }
         Files::Edit(cli::Edit { path, old, insert_after, new }) => {
             let params = EditFileParams { path, old_text: old, insert_after, new_text: new };
-            shown::<EditFile>(context, &params, |edited| trimmed(edited.diff)).await
+            shown::<EditFile>(context, &params, change).await
         }
         Files::Undo { path, force } => {
             let params = UndoEditParams { path, force };
-            shown::<UndoEdit>(context, &params, |edited| trimmed(edited.diff)).await
+            shown::<UndoEdit>(context, &params, change).await
         }
         Files::Ls { path, all, nested } => {
             let params = ListFilesParams { path, nested, hidden: all, limit: None };
@@ -65,7 +69,13 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
             done::<Remove>(context, &RemoveParams { path, recursive }).await
         }
         Files::Mv(arguments) => done::<Move>(context, &transfer(arguments)).await,
-        Files::Cp(arguments) => done::<Copy>(context, &transfer(arguments)).await,
+        Files::Cp(arguments) => {
+            shown::<Copy>(context, &transfer(arguments), |copied| {
+                note_owner(copied.owner_kept);
+                String::new()
+            })
+            .await
+        }
     }
 }
 
@@ -133,8 +143,17 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn trimmed(diff: String) -> String {
-    diff.trim_end_matches('\n').to_owned()
+fn change(edited: EditFileResult) -> String {
+    note_owner(edited.owner_kept);
+    edited.diff.trim_end_matches('\n').to_owned()
+}
+
+fn note_owner(kept: bool) {
+    if !kept {
+        output::note(
+            "(the file belongs to the daemon's user now, who may not give it to its owner)",
+        );
+    }
 }
 
 fn warn_if(truncated: bool) {
