@@ -36,12 +36,13 @@ impl SandboxDaemon {
         Self { daemon, flags, runtime, workspace, temporary }
     }
 
-    /// One that may not give files to others, even if it is root.
-    pub fn start_without_chown() -> Self {
+    /// One that may do no more with the files of others than anybody may, even if it is root.
+    pub fn start_without_privileges() -> Self {
+        const PRIVILEGES: &str = "-chown,-dac_override,-dac_read_search";
         let [runtime, workspace, temporary] = [(); 3].map(|()| run_directory());
         let daemon = launch_by([&runtime, &workspace, &temporary], &[], |command| {
             let mut without = Command::new("setpriv");
-            without.args(["--bounding-set", "-chown"]).arg(command.get_program());
+            without.args(["--bounding-set", PRIVILEGES]).arg(command.get_program());
             without.args(command.get_args());
             without.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
             *command = without;

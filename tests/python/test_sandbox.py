@@ -9,13 +9,14 @@ from typing import Any, Awaitable, Callable, Iterator, List
 
 import pytest
 
-from vscode_bridge import AsyncClient, Client, RequestRefused, _protocol, agent
+from vscode_bridge import AsyncClient, Client, RequestFailed, RequestRefused, _protocol, agent
 from vscode_bridge.sandbox import (
     AsyncSandbox,
     Command,
     Copied,
     Entry,
     Match,
+    Media,
     OutputLost,
     Sandbox,
     Written,
@@ -61,6 +62,9 @@ def test_a_shell_stays(sandbox: Sandbox, workspace: Path) -> None:
     second = shell.run("echo $x")
     assert second.ok
     assert (second.text, second.number) == ("kept", first.number + 1)
+    assert shell.wait(command=second.number).text == "kept"
+    with pytest.raises(RequestRefused, match="only the latest can be awaited"):
+        shell.wait(command=first.number)
     assert second.duration is not None
     assert second.details["user"]
     assert [each["shell"] for each in sandbox.shells()] == ["main"]
@@ -139,6 +143,15 @@ def test_files(sandbox: Sandbox) -> None:
     sandbox.create("b", "text")
     sandbox.write("blob", b"\x00\xff")
     assert sandbox.read_bytes("blob") == b"\x00\xff"
+    for read in (sandbox.read, sandbox.read_bytes):
+        with pytest.raises(RequestFailed, match="the limit is 3"):
+            read("src/a.py", limit_bytes=3)
+    picture = Media("image/png", b"\x89PNG\r\n\x1a\n")
+    sandbox.write("picture", picture.data)
+    assert sandbox.read_media("picture") == picture
+    with pytest.raises(RequestFailed, match="no picture"):
+        sandbox.read_media("src/a.py")
+    sandbox.remove("picture")
     assert sandbox.list() == [Entry("b", "file"), Entry("blob", "file"), Entry("src", "directory")]
     assert sandbox.glob("**/*.py") == ["src/a.py"]
     assert sandbox.grep("^X", ignore_case=True) == [Match("src/a.py", 1, "x = 3", True)]

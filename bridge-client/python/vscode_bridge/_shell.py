@@ -91,6 +91,7 @@ class ShellMethods(Twin):
     async def wait(
         self,
         *,
+        command: Optional[int] = None,
         limit: Optional[float] = None,
         quiet: Optional[float] = None,
         return_on_input: bool = False,
@@ -98,9 +99,12 @@ class ShellMethods(Twin):
         start: Optional[int] = None,
         on_output: Optional[OnOutput] = None,
     ) -> Command:
-        """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on."""
+        """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on.
+
+        With the number of a ``command``, it fails if that is not the latest.
+        """
         params = _waiting(limit, quiet, return_on_input, colours)
-        params.update(given(shell=self.name, **{"from": start}))
+        params.update(given(shell=self.name, command=command, **{"from": start}))
         return await self._run("sandbox/wait", params, start, on_output)
 
     @twin

@@ -157,19 +157,33 @@ class SandboxMethods(Twin, Generic[S]):
         first_line: Optional[int] = None,
         last_line: Optional[int] = None,
         tail: Optional[int] = None,
+        limit_bytes: Optional[int] = None,
     ) -> str:
-        """The text of a file, or some of its lines, counted from 1. Line ends are as they are."""
-        params = given(path=path, firstLine=first_line, lastLine=last_line, tail=tail)
+        """The text of a file, or some of its lines, counted from 1. Line ends are as they are.
+
+        More than ``limit_bytes``, which are 10 MiB unless you say otherwise, are refused.
+        """
+        params = given(
+            path=path, firstLine=first_line, lastLine=last_line, tail=tail, limitBytes=limit_bytes
+        )
         content = await self._sandbox("readFile", params)
         if content.get("kind") != "text":
             raise RequestFailed(f"{path} is no text: use read_bytes.", kind="Conflict")
         return str(content["text"])
 
     @twin
-    async def read_bytes(self, path: str) -> bytes:
+    async def read_bytes(self, path: str, *, limit_bytes: Optional[int] = None) -> bytes:
         """The bytes of a file."""
-        content = await self._sandbox("readFile", {"path": path, "raw": True})
-        return base64.b64decode(content["base64"])
+        params = given(path=path, raw=True, limitBytes=limit_bytes)
+        return base64.b64decode((await self._sandbox("readFile", params))["base64"])
+
+    @twin
+    async def read_media(self, path: str, *, limit_bytes: Optional[int] = None) -> Media:
+        """A picture, a film, a sound or a document, with its media type."""
+        content = await self._sandbox("readFile", given(path=path, limitBytes=limit_bytes))
+        if content.get("kind") != "media":
+            raise RequestFailed(f"{path} is no picture or the like: use read.", kind="Conflict")
+        return Media.from_base64(content["mediaType"], content["base64"])
 
     @twin
     async def write(self, path: str, content: Union[str, bytes], *, replace: bool = True) -> Written:

@@ -169,7 +169,7 @@ impl FileService {
         let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
         let found = found.map_err(error::file)?;
         let paths = found.paths.iter().map(|path| shown(path)).collect();
-        Ok(GlobResult { paths, truncated: found.truncated })
+        Ok(GlobResult { paths, truncated: found.truncated, unreadable: found.unreadable })
     }
 
     pub fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {

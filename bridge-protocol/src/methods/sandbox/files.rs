@@ -276,6 +276,8 @@ pub struct GlobResult {
     pub paths: Vec<String>,
     /// Whether there are more than the limit.
     pub truncated: bool,
+    /// Directories that could not be read.
+    pub unreadable: usize,
 }
 
 /// Which lines to find.
