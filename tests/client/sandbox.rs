@@ -72,6 +72,12 @@ fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
     assert_eq!(said.code, Some(1));
     assert!(said.stderr.contains("is 1, not 2"), "{}", said.stderr);
     check(&daemon, &["output"], 0, &["ready", "got it"]);
+    let said = sandbox(&daemon, &["output", "--bytes", "9"]);
+    assert_eq!(said.lines, ["ready"]);
+    let words = said.stderr.strip_prefix("(there is more: read on with --from ").unwrap();
+    let from = words.strip_suffix(")\n").unwrap();
+    let said = sandbox(&daemon, &["output", "--from", from]);
+    assert_eq!((&said.lines[0][..], &*said.stderr), ("got it", ""));
     let raw = sandbox(&daemon, &["--json", "output", "--raw"]).lines;
     let raw: Value = serde_json::from_str(&raw[0]).unwrap();
     assert_eq!(raw["base64"], "cmVhZHkNCmdvdCBpdA0K", "every byte: {raw}");

@@ -132,6 +132,22 @@ def test_output_comes_whole_and_in_order(sandbox: Sandbox) -> None:
     assert "bytes left out" in ended.text
 
 
+def test_output_that_is_read_in_parts_says_where_it_stops(sandbox: Sandbox) -> None:
+    shell = sandbox.shell()
+    ended = shell.run("echo one; echo two; echo three")
+    whole = shell.output()
+    assert (whole, whole.start, whole.end, whole.more) == (
+        "one\ntwo\nthree",
+        ended.start,
+        ended.end,
+        False,
+    )
+    first = shell.output(size=7)
+    assert (first, first.more, first.end) == ("one", True, ended.start + len("one\r\n"))
+    second = shell.output(first.end, size=7)
+    assert (second, second.more, second.start) == ("two", True, first.end)
+
+
 def test_files(sandbox: Sandbox) -> None:
     assert sandbox.write("src/a.py", "x = 1\ny = 2\n") == Written(created=True, owner_kept=True)
     assert "+x = 3" in sandbox.replace("src/a.py", "x = 1", "x = 3").diff

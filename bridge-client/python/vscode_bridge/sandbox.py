@@ -25,7 +25,7 @@ from . import _protocol
 from ._exceptions import RequestFailed
 from ._media import Media
 from ._protocol import given
-from ._shell import AsyncShell, Command, OutputLost, Shell
+from ._shell import AsyncShell, Command, OutputLost, Printed, Shell
 from ._twins import AsyncOwner, BlockingOwner, Twin, twin
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Match",
     "Media",
     "OutputLost",
+    "Printed",
     "Sandbox",
     "Shell",
     "Written",

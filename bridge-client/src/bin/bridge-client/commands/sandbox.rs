@@ -19,7 +19,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{Context, answer, decoded, typed};
 use crate::cli::sandbox::{self as cli, Sandbox};
 use crate::failure::Failure;
-use crate::output::Style;
+use crate::output::{self, Style};
 
 pub async fn run(context: Context, command: Sandbox) -> Result<(), Failure> {
     match command {
@@ -127,9 +127,6 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
         raw: arguments.raw,
         colours: arguments.colours,
     };
-    if !arguments.raw && !arguments.colours {
-        return shown::<ReadOutput>(context, &params, |read| read.text.unwrap_or_default()).await;
-    }
     let result = context.call::<ReadOutput>(&params).await?;
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
@@ -137,12 +134,20 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
     let read = typed::<ReadOutput>(&result)?;
     match read.text {
         // Of what a terminal obeys, the daemon has left nothing in it but colours.
-        Some(text) => context.output.bytes(format!("{text}\n").as_bytes()).await,
+        Some(text) if arguments.colours => {
+            context.output.bytes(format!("{text}\n").as_bytes()).await?;
+        }
+        Some(text) if text.is_empty() => {}
+        Some(text) => context.output.line(&text).await?,
         None => {
             let base64 = read.base64.unwrap_or_default();
-            context.output.bytes(&decoded::<ReadOutput>(&base64)?).await
+            context.output.bytes(&decoded::<ReadOutput>(&base64)?).await?;
         }
     }
+    if read.more {
+        output::note(&format!("(there is more: read on with --from {})", read.end));
+    }
+    Ok(())
 }
 
 async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<(), Failure> {
