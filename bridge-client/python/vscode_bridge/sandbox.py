@@ -187,7 +187,9 @@ class SandboxMethods(Twin, Generic[S]):
         return Media.from_base64(content["mediaType"], content["base64"])
 
     @twin
-    async def write(self, path: str, content: Union[str, bytes], *, replace: bool = True) -> Written:
+    async def write(
+        self, path: str, content: Union[str, bytes], *, replace: bool = True
+    ) -> Written:
         """Writes a whole file in one step; directories above it are created."""
         params: Dict[str, Any] = {"path": path, "replace": replace}
         if isinstance(content, bytes):

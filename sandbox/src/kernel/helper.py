@@ -375,5 +375,6 @@ async def main(environment, directory, cwd, mark, transport, *skills):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-# The owner has put our arguments where those of a program would be, and sent the environment with this text.
+# The owner has put our arguments where those of a program would be, and sent the environment with
+# this text.
 asyncio.run(main(environment, *sys.argv[1:]))  # noqa: F821
