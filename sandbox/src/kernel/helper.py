@@ -30,12 +30,15 @@ from jupyter_client.manager import AsyncKernelManager
 KERNEL = """
 import ctypes, os, signal, sys, types
 skills = ()
+paths = ()
 PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() != int(os.environ["JPY_PARENT_PID"]):
     sys.exit("the owner is gone")
-# A module in the working directory must not stand in for one of the kernel's own.
+# A module in the working directory must not stand in for one of the kernel's own. Those are where
+# the helper has found them, also if a variable said so that cells do not have.
 sys.path[:] = [entry for entry in sys.path if entry]
+sys.path += [entry for entry in paths if entry not in sys.path]
 import zmq
 from ipykernel.kernelapp import IPKernelApp
 class Kernel(IPKernelApp):
@@ -75,6 +78,7 @@ class OneKernel(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name):
         code = KERNEL.replace("skills = ()", f"skills = {self.skills!r}", 1)
+        code = code.replace("paths = ()", f"paths = {sys.path!r}", 1)
         program = [sys.executable, "-Xfrozen_modules=off", "-c", code]
         argv = [*program, "-f", "{connection_file}", *OPTIONS]
         return KernelSpec(argv=argv, display_name="sandbox", language="python")
