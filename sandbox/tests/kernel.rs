@@ -33,15 +33,15 @@ fn python() -> &'static Path {
 async fn start(home: &TempDir, variables: &[(&str, &str)]) -> Kernel {
     let mut spec = KernelSpec { python: Some(python().into()), ..in_home(home) };
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-    spec.environment.extend(variables);
+    spec.environment.get_or_insert_default().extend(variables);
     within("starting a kernel", Kernel::start(spec)).await.unwrap()
 }
 
 fn in_home(home: &TempDir) -> KernelSpec {
-    let mut spec = KernelSpec::in_directory(home.path());
     // So that nothing depends on the user's profile, or is added to it.
-    spec.environment.push(("HOME".into(), home.path().into()));
-    spec
+    let own = [("HOME".into(), home.path().into())];
+    let environment = Some(env::vars_os().chain(own).collect());
+    KernelSpec { environment, ..KernelSpec::in_directory(home.path()) }
 }
 
 fn home() -> TempDir {
@@ -172,12 +172,24 @@ fn outputs_come_while_the_cell_runs_and_none_is_lost() {
         let code = "from IPython.display import display
 for i in range(5000): display(i)";
         assert_eq!(run(&kernel, code).await.outputs.len(), 5000);
-        // More than is kept: counted, and the kernel lives.
-        let result = run(&kernel, "for i in range(40): print('x' * 1_000_000)").await;
-        let kept = result.text().len() as u64;
-        assert!(kept <= 16 << 20 && kept + result.left_out >= 40_000_000, "{kept}");
-        let result = run(&kernel, "print('y' * 40_000_000)").await;
-        assert!(result.text().len() as u64 + result.left_out >= 40_000_000);
+        // More than is kept: both ends are there, the rest is counted, and the kernel lives.
+        let much = "big = 'begin' + 'x' * 30_000_000 + ' end'";
+        run(&kernel, much).await;
+        for code in [
+            "print('begin')\nfor i in range(40): print('x' * 1_000_000)\nraise Exception('the end')",
+            "print(big)",
+            "print(big[5:]); raise Exception(big)",
+            "big",
+        ] {
+            let result = run(&kernel, code).await;
+            let text = result.text();
+            assert!((10_000_000..13 << 20).contains(&text.len()), "{code}: {}", text.len());
+            assert!(text.len() as u64 + result.left_out() >= 30_000_000, "{code}");
+            assert!(text.trim_end().trim_end_matches('\'').ends_with(" end"), "{code}");
+            assert!(
+                text.contains(&format!("[{} bytes of output were left out", result.left_out()))
+            );
+        }
         assert_eq!(run(&kernel, "'still here'").await.text(), "'still here'");
         kernel.shut_down().await;
     });
@@ -247,7 +259,7 @@ fn time_limits_and_interrupts_end_a_cell_and_keep_the_state() {
         assert_eq!(result.ended, CellEnd::Stuck);
         let error = kernel.execute("x", ExecuteOptions::default()).await.unwrap_err();
         assert!(matches!(error, Error::Busy { .. }), "{error}");
-        within("the restart", kernel.restart()).await.unwrap();
+        within("the restart", kernel.restart(None)).await.unwrap();
         assert_eq!(run(&kernel, "'x' in globals()").await.text(), "False");
         kernel.shut_down().await;
         assert_eq!(processes_with(home.path().to_str().unwrap()), [""; 0]);
@@ -293,7 +305,7 @@ fn a_restart_or_a_death_gives_a_new_kernel() {
         let kernel = start(&home, &[]).await;
         let options = ExecuteOptions { cwd: Some("/usr".into()), ..Default::default() };
         run_with(&kernel, "import os; x = 1", options).await;
-        within("the restart", kernel.restart()).await.unwrap();
+        within("the restart", kernel.restart(None)).await.unwrap();
         let result = run(&kernel, "import os; ('x' in globals(), os.getcwd())").await;
         let start = home.path().canonicalize().unwrap();
         assert_eq!(result.text(), format!("(False, '{}')", start.display()));
@@ -304,7 +316,7 @@ fn a_restart_or_a_death_gives_a_new_kernel() {
         let cell = run_with(&kernel, code, options);
         let restart = async {
             within("the cell's start", outputs.recv()).await.unwrap();
-            within("the restart", kernel.restart()).await.unwrap();
+            within("the restart", kernel.restart(None)).await.unwrap();
         };
         let (result, ()) = tokio::join!(cell, restart);
         assert_eq!((result.text().as_str(), result.ended), ("up\n", CellEnd::Restarted));

@@ -268,11 +268,11 @@ impl World {
         let mut client = self.daemon.run_command("bridge-client");
         let mut client = Program::start(client.arg("stdio"));
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": "bridge/ping"});
-        client.write(&format!("{request}\n"));
+        client.write(format!("{request}\n"));
         client.line();
         let request = json!({"jsonrpc": "2.0", "id": 2, "method": "vscode/chat",
             "params": {"message": "x".repeat(1000)}});
-        client.write(&format!("{request}\n"));
+        client.write(format!("{request}\n"));
         client.signal(Signal::SIGSTOP);
         self.frozen.push(client);
     }

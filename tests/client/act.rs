@@ -150,6 +150,12 @@ fn cells_print_and_are_interrupted() {
     program.signal(Signal::SIGINT);
     assert_eq!(finish(program).code, Some(130));
     check(&sandbox, &["ipython", "x + 1"], 0, &["7"]);
+    let said = act(&sandbox, &["ipython", "print('x' * 20_000_000); raise Exception('the end')"]);
+    assert_eq!(said.code, Some(1));
+    assert_eq!(said.lines.last().unwrap(), "Exception: the end");
+    let (bytes, _) = said.stderr.split_once(" bytes of output were left out").unwrap();
+    let bytes = bytes.strip_prefix("bridge-client: ").unwrap();
+    assert!(said.lines.contains(&format!("[{bytes} bytes of output were left out here.]")));
     let anew = "[A new kernel was started; variables of an earlier one are gone.]";
     check(&sandbox, &["restart-kernel"], 0, &[anew]);
     check(&sandbox, &["ipython", "'x' in globals()"], 0, &["False"]);

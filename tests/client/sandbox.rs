@@ -1,5 +1,8 @@
+use std::os::unix::fs::{DirBuilderExt as _, chown};
+
 use harness::{Daemon, Program, SandboxDaemon, command, run_directory, wait_until};
 use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
 use crate::{Said, finish, say, start};
@@ -64,7 +67,17 @@ fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
     assert!(sandbox(&daemon, &["shells"]).lines[0].contains("running 1"));
     check(&daemon, &["input", "it"], 0, &[]);
     check(&daemon, &["wait"], 0, &["ready", "got it"]);
+    check(&daemon, &["wait", "--command", "1"], 0, &["ready", "got it"]);
+    let said = sandbox(&daemon, &["wait", "--command", "2"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("is 1, not 2"), "{}", said.stderr);
     check(&daemon, &["output"], 0, &["ready", "got it"]);
+    let said = sandbox(&daemon, &["output", "--bytes", "9"]);
+    assert_eq!(said.lines, ["ready"]);
+    let words = said.stderr.strip_prefix("(there is more: read on with --from ").unwrap();
+    let from = words.strip_suffix(")\n").unwrap();
+    let said = sandbox(&daemon, &["output", "--from", from]);
+    assert_eq!((&said.lines[0][..], &*said.stderr), ("got it", ""));
     let raw = sandbox(&daemon, &["--json", "output", "--raw"]).lines;
     let raw: Value = serde_json::from_str(&raw[0]).unwrap();
     assert_eq!(raw["base64"], "cmVhZHkNCmdvdCBpdA0K", "every byte: {raw}");
@@ -88,7 +101,7 @@ fn ctrl_c_reaches_the_command_and_a_second_one_leaves_it() {
     let said = finish(program);
     assert_eq!(said.code, Some(130));
     assert!(said.stderr.contains("the command goes on"), "{}", said.stderr);
-    check(&daemon, &["signal", "sigkill"], 0, &[]);
+    check(&daemon, &["--json", "signal", "sigkill"], 0, &["{}"]);
 }
 
 #[test]
@@ -143,6 +156,19 @@ fn files_are_handled_as_typed() {
     std::fs::write(daemon.workspace().join("blob"), b"\x00\x01\n").unwrap();
     let program = start(&daemon.daemon, &["sandbox", "read", "blob"]);
     assert_eq!(finish(program).lines, ["\u{0}\u{1}"]);
+    let mut program = start(&daemon.daemon, &["sandbox", "write", "binary", "-"]);
+    program.write(b"\x89PNG\r\n\x1a\n\xff\0");
+    assert_eq!(finish(program).code, Some(0));
+    let binary = std::fs::read(daemon.workspace().join("binary")).unwrap();
+    assert_eq!(binary, b"\x89PNG\r\n\x1a\n\xff\0");
+    let said = sandbox(&daemon, &["--json", "read", "binary"]);
+    let media: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    let expected = json!({"kind": "media", "mediaType": "image/png", "base64": "iVBORw0KGgr/AA=="});
+    assert_eq!(media, expected);
+    std::fs::write(daemon.workspace().join("big"), "x".repeat(11 << 20)).unwrap();
+    assert!(sandbox(&daemon, &["read", "big"]).stderr.contains("big"));
+    let said = sandbox(&daemon, &["read", "big", "--limit-bytes", "12000000"]);
+    assert_eq!(said.lines[0].len(), 11 << 20, "{}", said.stderr);
     for (arguments, code, words) in [
         (&["read", "../secret"][..], 1, "leads out of the workspace"),
         (&["read", "missing"], 1, "does not exist"),
@@ -153,6 +179,59 @@ fn files_are_handled_as_typed() {
         assert_eq!(said.code, Some(code), "{arguments:?}");
         assert!(said.stderr.contains(words), "{}", said.stderr);
     }
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_told() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: only root can make files of others");
+        return;
+    }
+    let daemon = SandboxDaemon::start_without_privileges();
+    std::fs::write(daemon.workspace().join("a"), "x").unwrap();
+    let closed = daemon.workspace().join("closed");
+    std::fs::DirBuilder::new().mode(0o700).create(&closed).unwrap();
+    chown(&closed, Some(65534), Some(65534)).unwrap();
+    for (arguments, lines) in [
+        (&["ls", "--nested"][..], &["a", "closed/"][..]),
+        (&["glob", "*"], &["a"]),
+        (&["grep", "x"], &["a:1:x"]),
+    ] {
+        let said = sandbox(&daemon, arguments);
+        assert_eq!(said.lines, lines, "{}", said.stderr);
+        assert_eq!(
+            said.stderr, "(files or directories that could not be read: 1)\n",
+            "{arguments:?}"
+        );
+    }
+    let said = sandbox(&daemon, &["ls", "--limit", "1"]);
+    assert_eq!(said.lines.len(), 1);
+    assert!(said.stderr.contains("there are more: raise --limit"), "{}", said.stderr);
+}
+
+#[test]
+fn whoever_changes_the_owner_of_a_file_is_told() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: only root can make files of others");
+        return;
+    }
+    let daemon = SandboxDaemon::start_without_privileges();
+    let file = daemon.workspace().join("a");
+    for path in [&file, &daemon.workspace().join("b")] {
+        std::fs::write(path, "old").unwrap();
+    }
+    for arguments in [
+        &["write", "a", "x"][..],
+        &["edit", "a", "--old", "x", "--new", "y"],
+        &["undo", "a"],
+        &["cp", "--replace", "b", "a"],
+    ] {
+        chown(&file, Some(65534), Some(65534)).unwrap();
+        let said = sandbox(&daemon, arguments);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        assert!(said.stderr.contains("belongs to the daemon's user now"), "{arguments:?}");
+    }
+    assert_eq!(sandbox(&daemon, &["write", "a", "x"]).stderr, "", "it is ours by now");
 }
 
 #[test]

@@ -87,6 +87,52 @@ fn cells_have_what_the_shell_has_exported_and_its_directory() {
     let anew = client.call("action/execute", anew);
     let text = anew["content"].as_str().unwrap();
     assert!(text.starts_with(&format!("red False {there}\n[A new kernel was started;")), "{text}");
+    // It is the environment of the process: modules are found by it, and what was unset is not there.
+    client.act("run", json!({"command": "export PYTHONPATH=$PWD/lib; unset TMPDIR; mkdir lib; echo y=5 >lib/own.py"}));
+    let mut anew = cell("import os, own; print(own.y, 'TMPDIR' in os.environ)");
+    anew["args"]["restart"] = json!(true);
+    let anew = client.call("action/execute", anew);
+    let text = anew["content"].as_str().unwrap();
+    assert!(text.starts_with("5 False\n"), "{text}");
+    // Also of one that takes the place of one that has died.
+    client.call("action/execute", cell("os._exit(1)"));
+    let next = client.call("action/execute", cell("import own; own.y"));
+    assert_eq!(next["content"], "5");
+}
+
+/// Also the traceback, which comes last, and in one answer, which has a limit of its own.
+#[test]
+fn of_very_much_output_both_ends_are_told_and_how_much_is_missing() {
+    let sandbox = start();
+    let mut client = sandbox.client();
+    let code = "print('begin', flush=True)\nprint('x' * 20_000_000)\nraise Exception('the end')";
+    let much = client.call("action/execute", cell(code));
+    let (text, lost) =
+        (much["content"].as_str().unwrap(), much["extras"]["lost"].as_u64().unwrap());
+    assert!(text.starts_with("begin\nxxx") && text.ends_with("Exception: the end"));
+    assert!(text.contains(&format!("x\n[{lost} bytes of output were left out here.]\nx")));
+    let whole = text.len() as u64 + lost;
+    assert!((20_000_000..20_010_000).contains(&whole), "{whole}");
+    assert_eq!(much["success"], false);
+    let little = client.call("action/execute", cell("1"));
+    assert_eq!(little["extras"], json!({"code": "1", "image_urls": null}));
+}
+
+#[test]
+fn pictures_are_data_of_their_kind() {
+    let sandbox = start();
+    let code = "from IPython.display import Image, display
+for kind, data in ('png', b'\\x89PNG\\r\\n\\x1a\\n'), ('jpeg', b'\\xff\\xd8\\xff'), ('gif', b'GIF89a'):
+    display(Image(data=data, format=kind))
+display({'image/webp': 'UklG\\n', 'image/svg+xml': '<svg/>'}, raw=True)";
+    let shown = sandbox.client().call("action/execute", cell(code));
+    let urls = [
+        "data:image/png;base64,iVBORw0KGgo=",
+        "data:image/jpeg;base64,/9j/",
+        "data:image/gif;base64,R0lGODlh",
+        "data:image/webp;base64,UklG",
+    ];
+    assert_eq!(shown["extras"]["image_urls"], json!(urls), "{shown}");
 }
 
 #[test]

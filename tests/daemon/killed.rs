@@ -124,7 +124,7 @@ fn clients_are_killed_under_load() {
                 .to_string()
                 + "\n"
         };
-        client.write(&(0..300).map(request).collect::<String>());
+        client.write((0..300).map(request).collect::<String>());
     }
     traffic(&daemon);
     for client in &mut clients {

@@ -221,11 +221,7 @@ fn output_as_text_has_every_line() {
     let options = json!({"shell": "wide", "command": command, "outputBytes": 4 << 20});
     let ran = client.call("sandbox/runCommand", options);
     assert!(ran["output"]["text"] == expected, "a wide shell has not shown what was printed");
-    let status = format!("/proc/{}/status", sandbox.daemon.program.pid());
-    let status = std::fs::read_to_string(status).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(peak < 128 << 10, "{peak} KiB");
+    assert!(peak_kib(&sandbox) < 128 << 10, "{} KiB", peak_kib(&sandbox));
     // Pieces of it are whole lines.
     let ran = client.run("seq 1 200000");
     let end = ran["output"]["end"].as_u64().unwrap();
@@ -238,6 +234,43 @@ fn output_as_text_has_every_line() {
     }
     let ends = pieces.iter().map(|piece| (&piece[..9], &piece[piece.len() - 9..]));
     assert!(pieces.join("\n") == expected, "pieces: {:?}", ends.collect::<Vec<_>>());
+}
+
+/// The most memory that the daemon has had.
+fn peak_kib(sandbox: &SandboxDaemon) -> u64 {
+    let status = format!("/proc/{}/status", sandbox.daemon.program.pid());
+    let status = std::fs::read_to_string(status).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// They get what fits into their queues, and their answers, when they read again.
+#[test]
+fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody() {
+    let sandbox = SandboxDaemon::start();
+    let flood = "head -c 30000000 /dev/zero | tr '\\0' x | fold -w 1000";
+    let ask = |method, params| {
+        let mut stopped = sandbox.client();
+        let id = stopped.ask(method, params);
+        (stopped, id)
+    };
+    let run = json!({"shell": "flooded", "command": flood, "create": true, "stream": true});
+    let act =
+        json!({"action": "run", "args": {"command": flood, "blocking": true}, "stream": true});
+    let stopped = [ask("sandbox/runCommand", run), ask("action/execute", act)];
+    let mut other = sandbox.client();
+    wait_until("the floods to be over", || {
+        assert_eq!(other.run("echo served")["output"]["text"], "served");
+        other.call("bridge/status", Value::Null)["inFlight"] == 0
+    });
+    let status = other.call("bridge/status", Value::Null);
+    assert!(status["counters"]["droppedProgress"].as_u64().unwrap() > 0, "{status}");
+    assert!(status["queuedBytes"].as_u64().unwrap() < 34 << 20, "{status}");
+    assert!(peak_kib(&sandbox) < 128 << 10, "{} KiB", peak_kib(&sandbox));
+    for (mut client, id) in stopped {
+        let answer = client.answer_to(id);
+        assert!(answer["error"].is_null(), "{answer}");
+    }
 }
 
 #[test]

@@ -123,8 +123,8 @@ impl Program {
         self.stderr.lock().unwrap().clone()
     }
 
-    pub fn write(&mut self, text: &str) {
-        self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    pub fn write(&mut self, text: impl AsRef<[u8]>) {
+        self.stdin.as_mut().unwrap().write_all(text.as_ref()).unwrap();
     }
 
     pub fn close_stdin(&mut self) {

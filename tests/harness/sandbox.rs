@@ -36,6 +36,20 @@ impl SandboxDaemon {
         Self { daemon, flags, runtime, workspace, temporary }
     }
 
+    /// One that may do no more with the files of others than anybody may, even if it is root.
+    pub fn start_without_privileges() -> Self {
+        const PRIVILEGES: &str = "-chown,-dac_override,-dac_read_search";
+        let [runtime, workspace, temporary] = [(); 3].map(|()| run_directory());
+        let daemon = launch_by([&runtime, &workspace, &temporary], &[], |command| {
+            let mut without = Command::new("setpriv");
+            without.args(["--bounding-set", PRIVILEGES]).arg(command.get_program());
+            without.args(command.get_args());
+            without.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            *command = without;
+        });
+        Self { daemon, flags: Vec::new(), runtime, workspace, temporary }
+    }
+
     pub fn workspace(&self) -> PathBuf {
         self.workspace.path().canonicalize().unwrap()
     }
@@ -95,12 +109,21 @@ impl Drop for SandboxDaemon {
     }
 }
 
-/// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
 fn launch(directories: [&TempDir; 3], flags: &[String]) -> Daemon {
+    launch_by(directories, flags, |_| ())
+}
+
+/// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
+fn launch_by(
+    directories: [&TempDir; 3],
+    flags: &[String],
+    adjust: impl FnOnce(&mut Command),
+) -> Daemon {
     let [runtime, workspace, temporary] = directories.map(TempDir::path);
     Daemon::start_by(|command| {
         command.env("XDG_RUNTIME_DIR", runtime).env("HOME", runtime).env("TMPDIR", temporary);
         command.args(["--session", SESSION, "--sandbox"]).arg(workspace).args(flags);
+        adjust(command);
     })
 }
 

@@ -28,6 +28,11 @@ def test_cells(
     failed = agent.ipython("1/0")
     assert "ZeroDivisionError" in failed.content
     assert (cell.ok, failed.ok) == (True, False)
+    much = agent.ipython("print('x' * 20_000_000)")
+    assert f"[{much.lost} bytes of output were left out here.]" in much.content
+    assert (failed.lost, much.lost > 5_000_000) == (0, True)
+    picture = "from IPython.display import Image; Image(data=b'\\xff\\xd8\\xff1', format='jpeg')"
+    assert agent.ipython(picture).images == [agent.Media("image/jpeg", b"\xff\xd8\xff1")]
     assert "new kernel" in agent.restart_kernel().content
     assert agent.ipython("'x' in globals()").content == "False"
 

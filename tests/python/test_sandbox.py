@@ -9,8 +9,18 @@ from typing import Any, Awaitable, Callable, Iterator, List
 
 import pytest
 
-from vscode_bridge import AsyncClient, Client, RequestRefused, _protocol, agent
-from vscode_bridge.sandbox import AsyncSandbox, Command, Entry, Match, OutputLost, Sandbox
+from vscode_bridge import AsyncClient, Client, RequestFailed, RequestRefused, _protocol, agent
+from vscode_bridge.sandbox import (
+    AsyncSandbox,
+    Command,
+    Copied,
+    Entry,
+    Match,
+    Media,
+    OutputLost,
+    Sandbox,
+    Written,
+)
 
 from bridge import LIMIT, Daemon
 
@@ -52,6 +62,9 @@ def test_a_shell_stays(sandbox: Sandbox, workspace: Path) -> None:
     second = shell.run("echo $x")
     assert second.ok
     assert (second.text, second.number) == ("kept", first.number + 1)
+    assert shell.wait(command=second.number).text == "kept"
+    with pytest.raises(RequestRefused, match="only the latest can be awaited"):
+        shell.wait(command=first.number)
     assert second.duration is not None
     assert second.details["user"]
     assert [each["shell"] for each in sandbox.shells()] == ["main"]
@@ -119,8 +132,24 @@ def test_output_comes_whole_and_in_order(sandbox: Sandbox) -> None:
     assert "bytes left out" in ended.text
 
 
+def test_output_that_is_read_in_parts_says_where_it_stops(sandbox: Sandbox) -> None:
+    shell = sandbox.shell()
+    ended = shell.run("echo one; echo two; echo three")
+    whole = shell.output()
+    assert (whole, whole.start, whole.end, whole.more) == (
+        "one\ntwo\nthree",
+        ended.start,
+        ended.end,
+        False,
+    )
+    first = shell.output(size=7)
+    assert (first, first.more, first.end) == ("one", True, ended.start + len("one\r\n"))
+    second = shell.output(first.end, size=7)
+    assert (second, second.more, second.start) == ("two", True, first.end)
+
+
 def test_files(sandbox: Sandbox) -> None:
-    sandbox.write("src/a.py", "x = 1\ny = 2\n")
+    assert sandbox.write("src/a.py", "x = 1\ny = 2\n") == Written(created=True, owner_kept=True)
     assert "+x = 3" in sandbox.replace("src/a.py", "x = 1", "x = 3").diff
     assert sandbox.insert("src/a.py", 2, "z = 0").line == 3
     assert sandbox.read("src/a.py", first_line=2) == "y = 2\nz = 0\n"
@@ -130,11 +159,21 @@ def test_files(sandbox: Sandbox) -> None:
     sandbox.create("b", "text")
     sandbox.write("blob", b"\x00\xff")
     assert sandbox.read_bytes("blob") == b"\x00\xff"
+    for read in (sandbox.read, sandbox.read_bytes):
+        with pytest.raises(RequestFailed, match="the limit is 3"):
+            read("src/a.py", limit_bytes=3)
+    picture = Media("image/png", b"\x89PNG\r\n\x1a\n")
+    sandbox.write("picture", picture.data)
+    assert sandbox.read_media("picture") == picture
+    with pytest.raises(RequestFailed, match="no picture"):
+        sandbox.read_media("src/a.py")
+    sandbox.remove("picture")
     assert sandbox.list() == [Entry("b", "file"), Entry("blob", "file"), Entry("src", "directory")]
     assert sandbox.glob("**/*.py") == ["src/a.py"]
     assert sandbox.grep("^X", ignore_case=True) == [Match("src/a.py", 1, "x = 3", True)]
     assert sandbox.stat("blob")["size"] == 2
-    sandbox.copy("src", "copy")
+    assert sandbox.copy("src", "copy") == Copied(owner_kept=True)
+    assert not sandbox.write("copy/a.py", "").created
     sandbox.move("b", "copy/b")
     sandbox.remove("copy", recursive=True)
     assert [entry.path for entry in sandbox.list(nested=True)] == ["blob", "src", "src/a.py"]

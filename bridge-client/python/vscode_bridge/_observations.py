@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _protocol
 from ._exceptions import action_failed
+from ._media import Media
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class RunObservation(Observation):
     @property
     def lost(self) -> int:
         """Bytes of output that could not be kept, since the shell's log is full; see ``note``."""
-        return int(_protocol.members_of(self.raw.get("extras")).get("lost", 0))
+        return _lost(self)
 
     @property
     def finished(self) -> bool:
@@ -55,12 +56,22 @@ class CellObservation(Observation):
 
     code: str
     image_urls: List[str]
-    """Its pictures, as data URLs of PNG files."""
+    """Its pictures as data URLs, for those who pass them on."""
+
+    @property
+    def images(self) -> List[Media]:
+        """Its pictures: PNG, JPEG, GIF and WebP."""
+        return [Media.from_url(url) for url in self.image_urls]
 
     @property
     def ok(self) -> bool:
         """Whether it ran to its end: no exception, not too slow, and the kernel is still there."""
         return self.raw.get("success") is True
+
+    @property
+    def lost(self) -> int:
+        """Bytes that were left out of very much output; ``content`` says where."""
+        return _lost(self)
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,10 @@ def observation_of(result: object) -> Observation:
         raise action_failed(content, str(extras.get("error_id", "internal")), raw)
     make, more = _BY_KIND.get(kind, (Observation, _of_others))
     return make(kind, content, raw, **more(extras))
+
+
+def _lost(observation: Observation) -> int:
+    return int(_protocol.members_of(observation.raw.get("extras")).get("lost", 0))
 
 
 def _of_others(extras: Members) -> Members:

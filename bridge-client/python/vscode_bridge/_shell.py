@@ -57,6 +57,23 @@ class Command:
         return self.exit_code == 0
 
 
+class Printed(str):
+    """Output as a terminal would show it. A text that knows its place in the shell's log."""
+
+    start: int
+    end: int
+    """Where to read on."""
+    more: bool
+    """Whether what was asked for, the command's output or the log, goes on there."""
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> Printed:
+        printed = cls(result["text"])
+        printed.start, printed.end = int(result["start"]), int(result["end"])
+        printed.more = bool(result["more"])
+        return printed
+
+
 class ShellMethods(Twin):
     """What can be done with a shell."""
 
@@ -91,6 +108,7 @@ class ShellMethods(Twin):
     async def wait(
         self,
         *,
+        command: Optional[int] = None,
         limit: Optional[float] = None,
         quiet: Optional[float] = None,
         return_on_input: bool = False,
@@ -98,18 +116,25 @@ class ShellMethods(Twin):
         start: Optional[int] = None,
         on_output: Optional[OnOutput] = None,
     ) -> Command:
-        """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on."""
+        """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on.
+
+        With the number of a ``command``, it fails if that is not the latest.
+        """
         params = _waiting(limit, quiet, return_on_input, colours)
-        params.update(given(shell=self.name, **{"from": start}))
+        params.update(given(shell=self.name, command=command, **{"from": start}))
         return await self._run("sandbox/wait", params, start, on_output)
 
     @twin
     async def output(
         self, start: Optional[int] = None, *, size: Optional[int] = None, colours: bool = False
-    ) -> str:
-        """What the latest command printed, or the shell's log from an offset on, as shown."""
+    ) -> Printed:
+        """What the latest command printed, or the shell's log from an offset on, as shown.
+
+        Of more than ``size`` bytes (64 KiB) whole lines come, and the rest with ``start`` at the
+        ``end`` of the former text.
+        """
         params = given(bytes=size, colours=colours, **{"from": start})
-        return str((await self._sandbox("readOutput", params))["text"])
+        return Printed.of(await self._sandbox("readOutput", params))
 
     @twin
     async def output_bytes(self, start: int, size: int) -> bytes:

@@ -33,6 +33,7 @@ from ._exceptions import (
     Refused,
     Unavailable,
 )
+from ._media import Media
 from ._observations import (
     BrowseObservation,
     CellObservation,
@@ -51,6 +52,7 @@ __all__ = [
     "CellObservation",
     "EditObservation",
     "Invalid",
+    "Media",
     "NotFound",
     "Observation",
     "OutsideWorkspace",

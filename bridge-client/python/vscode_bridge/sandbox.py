@@ -23,21 +23,26 @@ from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, TypeVa
 
 from . import _protocol
 from ._exceptions import RequestFailed
+from ._media import Media
 from ._protocol import given
-from ._shell import AsyncShell, Command, OutputLost, Shell
+from ._shell import AsyncShell, Command, OutputLost, Printed, Shell
 from ._twins import AsyncOwner, BlockingOwner, Twin, twin
 
 __all__ = [
     "AsyncSandbox",
     "AsyncShell",
     "Command",
+    "Copied",
     "Edited",
     "Entry",
     "Found",
     "Match",
+    "Media",
     "OutputLost",
+    "Printed",
     "Sandbox",
     "Shell",
+    "Written",
 ]
 
 S = TypeVar("S")
@@ -82,12 +87,32 @@ class Found(List[T]):
 
 
 @dataclass(frozen=True)
+class Written:
+    """What ``write`` did."""
+
+    created: bool
+    """Whether there was no file before."""
+    owner_kept: bool
+    """False if the file had another owner or group, and is the bridge's now."""
+
+
+@dataclass(frozen=True)
 class Edited:
     """What an edit did."""
 
     line: int
     """Where the change begins."""
     diff: str
+    owner_kept: bool
+    """False if the file had another owner or group, and is the bridge's now."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What ``copy`` did."""
+
+    owner_kept: bool
+    """False if a file that was replaced had another owner or group, and is the bridge's now."""
 
 
 class SandboxMethods(Twin, Generic[S]):
@@ -133,29 +158,46 @@ class SandboxMethods(Twin, Generic[S]):
         first_line: Optional[int] = None,
         last_line: Optional[int] = None,
         tail: Optional[int] = None,
+        limit_bytes: Optional[int] = None,
     ) -> str:
-        """The text of a file, or some of its lines, counted from 1. Line ends are as they are."""
-        params = given(path=path, firstLine=first_line, lastLine=last_line, tail=tail)
+        """The text of a file, or some of its lines, counted from 1. Line ends are as they are.
+
+        More than ``limit_bytes``, which are 10 MiB unless you say otherwise, are refused.
+        """
+        params = given(
+            path=path, firstLine=first_line, lastLine=last_line, tail=tail, limitBytes=limit_bytes
+        )
         content = await self._sandbox("readFile", params)
         if content.get("kind") != "text":
             raise RequestFailed(f"{path} is no text: use read_bytes.", kind="Conflict")
         return str(content["text"])
 
     @twin
-    async def read_bytes(self, path: str) -> bytes:
+    async def read_bytes(self, path: str, *, limit_bytes: Optional[int] = None) -> bytes:
         """The bytes of a file."""
-        content = await self._sandbox("readFile", {"path": path, "raw": True})
-        return base64.b64decode(content["base64"])
+        params = given(path=path, raw=True, limitBytes=limit_bytes)
+        return base64.b64decode((await self._sandbox("readFile", params))["base64"])
 
     @twin
-    async def write(self, path: str, content: Union[str, bytes], *, replace: bool = True) -> None:
+    async def read_media(self, path: str, *, limit_bytes: Optional[int] = None) -> Media:
+        """A picture, a film, a sound or a document, with its media type."""
+        content = await self._sandbox("readFile", given(path=path, limitBytes=limit_bytes))
+        if content.get("kind") != "media":
+            raise RequestFailed(f"{path} is no picture or the like: use read.", kind="Conflict")
+        return Media.from_base64(content["mediaType"], content["base64"])
+
+    @twin
+    async def write(
+        self, path: str, content: Union[str, bytes], *, replace: bool = True
+    ) -> Written:
         """Writes a whole file in one step; directories above it are created."""
         params: Dict[str, Any] = {"path": path, "replace": replace}
         if isinstance(content, bytes):
             params["base64"] = base64.b64encode(content).decode("ascii")
         else:
             params["text"] = content
-        await self._sandbox("writeFile", params)
+        result = await self._sandbox("writeFile", params)
+        return Written(created=result["created"], owner_kept=result["ownerKept"])
 
     @twin
     async def create(self, path: str, text: str) -> Edited:
@@ -277,9 +319,10 @@ class SandboxMethods(Twin, Generic[S]):
         await self._sandbox("move", {"from": source, "to": target, "replace": replace})
 
     @twin
-    async def copy(self, source: str, target: str, *, replace: bool = False) -> None:
+    async def copy(self, source: str, target: str, *, replace: bool = False) -> Copied:
         """Copies a file or directory."""
-        await self._sandbox("copy", {"from": source, "to": target, "replace": replace})
+        params = {"from": source, "to": target, "replace": replace}
+        return Copied(owner_kept=(await self._sandbox("copy", params))["ownerKept"])
 
     async def _sandbox(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
         return _protocol.members_of(await self._request(f"sandbox/{method}", params))
@@ -308,4 +351,4 @@ class AsyncSandbox(SandboxMethods[AsyncShell], AsyncOwner):
 
 
 def _edited(result: Mapping[str, Any]) -> Edited:
-    return Edited(line=result["line"], diff=result["diff"])
+    return Edited(line=result["line"], diff=result["diff"], owner_kept=result["ownerKept"])

@@ -83,8 +83,9 @@ impl ShellService {
             let log = session.log();
             let mut bytes = log.read(start..end).map_err(error::shell)?;
             let log_end = log.len().map_err(error::shell)?;
+            let whole_end = range.end.min(log_end);
             // Text that goes on is cut between lines, so that it can be read on from there.
-            if !params.raw && end < range.end.min(log_end) {
+            if !params.raw && end < whole_end {
                 match whole_lines(&bytes) {
                     0 => {}
                     whole => bytes.truncate(whole),
@@ -94,7 +95,8 @@ impl ShellService {
                 true => (None, Some(BASE64_STANDARD.encode(&bytes))),
                 false => (Some(render(&bytes, session.size(), colours(params.colours))), None),
             };
-            Ok(ReadOutputResult { start, end: start + bytes.len() as u64, log_end, text, base64 })
+            let end = start + bytes.len() as u64;
+            Ok(ReadOutputResult { start, end, log_end, more: end < whole_end, text, base64 })
         })
         .await
     }

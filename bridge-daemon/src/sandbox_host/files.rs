@@ -7,10 +7,10 @@ use std::time::SystemTime;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::methods::sandbox::files::{
-    EditFileParams, EditFileResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams,
-    GrepResult, ListFilesParams, ListFilesResult, MakeDirectoryParams, PathParams, ReadFileParams,
-    ReadFileResult, RemoveParams, SearchParams, StatParams, StatResult, TransferParams,
-    UndoEditParams, WriteFileParams, WriteFileResult,
+    CopyResult, EditFileParams, EditFileResult, FileEntry, FileKind, GlobResult, GrepLine,
+    GrepParams, GrepResult, ListFilesParams, ListFilesResult, MakeDirectoryParams, PathParams,
+    ReadFileParams, ReadFileResult, RemoveParams, SearchParams, StatParams, StatResult,
+    TransferParams, UndoEditParams, WriteFileParams, WriteFileResult,
 };
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
@@ -123,8 +123,7 @@ impl FileService {
         let options =
             WriteOptions { existing: existing(params.replace), ..WriteOptions::default() };
         let written = write(&path, &bytes, options).map_err(error::file)?;
-        let owner_kept = written.owner == Owner::Kept;
-        Ok(WriteFileResult { created: written.created, owner_kept })
+        Ok(WriteFileResult { created: written.created, owner_kept: is_kept(written.owner) })
     }
 
     pub fn edit(&self, params: EditFileParams) -> Result<EditFileResult, WireError> {
@@ -170,7 +169,7 @@ impl FileService {
         let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
         let found = found.map_err(error::file)?;
         let paths = found.paths.iter().map(|path| shown(path)).collect();
-        Ok(GlobResult { paths, truncated: found.truncated })
+        Ok(GlobResult { paths, truncated: found.truncated, unreadable: found.unreadable })
     }
 
     pub fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
@@ -236,9 +235,10 @@ impl FileService {
         done(move_entry(&from, &to, destination(&params)))
     }
 
-    pub fn copy(&self, params: TransferParams) -> Result<Empty, WireError> {
+    pub fn copy(&self, params: TransferParams) -> Result<CopyResult, WireError> {
         let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
-        done(copy(&from, &to, destination(&params)))
+        let owner = copy(&from, &to, destination(&params)).map_err(error::file)?;
+        Ok(CopyResult { owner_kept: is_kept(owner) })
     }
 
     fn path(&self, path: &str) -> Result<WorkspacePath, WireError> {
@@ -254,7 +254,12 @@ fn told(path: &str, edited: &Edited) -> EditFileResult {
         lines_removed: edited.lines_removed,
         lines_added: edited.lines_added,
         diff: unified_diff(before, after, (path, path), CONTEXT),
+        owner_kept: is_kept(edited.owner),
     }
+}
+
+fn is_kept(owner: Owner) -> bool {
+    owner == Owner::Kept
 }
 
 fn done(outcome: Result<(), sandbox::files::Error>) -> Result<Empty, WireError> {

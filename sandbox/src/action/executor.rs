@@ -13,12 +13,13 @@ use super::{
     Action, ActionError, CallOff, Observation, OutputSink, Page, Request, Run, RunIn,
     RunObservation, Screenshot,
     conversation::{Conversation, Patience},
-    ipython::{Exports, Ipython, KernelSettings},
+    ipython::{Ipython, KernelSettings},
     text_files,
 };
 use crate::{
     browser::{Browser, Shown, Source},
     files::{self, Editor, Parents, Removal, Workspace, WorkspacePath, WriteOptions},
+    kernel::Environment,
     shell::{Session, SessionId, SessionSpec, Size, Wait},
 };
 
@@ -112,7 +113,7 @@ impl<S: ShellSource> Executor<S> {
     /// The same for the kernel, if there shall be one.
     pub async fn start_kernel(&self) {
         if self.settings.kernel.is_some() {
-            self.ipython.warm_up(&self.current_directory()).await;
+            self.ipython.warm_up(&self.current_directory(), self.exports()).await;
         }
     }
 
@@ -219,7 +220,7 @@ impl<S: ShellSource> Executor<S> {
     }
 
     /// What the main shell has exported, unless it is busy.
-    async fn exports(&self) -> Option<Exports> {
+    async fn exports(&self) -> Option<Environment> {
         let conversation = self.conversation.try_lock().ok()?;
         conversation.as_ref()?.session().exports().await.ok()
     }

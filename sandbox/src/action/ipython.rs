@@ -1,7 +1,6 @@
 //! The kernel of an executor: started when it is first needed, and anew when it has ended.
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     sync::{
         Arc, MutexGuard, PoisonError,
@@ -16,11 +15,13 @@ use tokio::{
 };
 
 use super::{
-    ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Renewal, Watch,
-    harmless::Harmless, screen,
+    ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Picture, Renewal,
+    Watch, harmless::Harmless, screen,
 };
 use crate::isolation::Confinement;
-use crate::kernel::{CellEnd, CellOutput, CellResult, Error, ExecuteOptions, Kernel, KernelSpec};
+use crate::kernel::{
+    CellEnd, CellOutput, CellResult, Environment, Error, ExecuteOptions, Kernel, KernelSpec,
+};
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,9 @@ const USUAL_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a cell may take to heed an interrupt before its caller is told that it was called off.
 const HEED: Duration = Duration::from_secs(2);
+
+/// Pictures that kernels send in Base64, and that everybody can show.
+const BITMAPS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// How cells are run.
 #[derive(Debug, Clone, Default)]
@@ -59,12 +63,11 @@ pub(super) struct Ipython {
 #[derive(Debug, Default)]
 struct Slot {
     kernel: Option<Kernel>,
-    /// Whether it has the environment of the shell.
-    has_exports: bool,
+    /// What the shell had exported when it was started, if that was known.
+    exports: Option<Environment>,
+    /// Whether there was a cell in it.
+    is_used: bool,
 }
-
-/// The environment of a shell.
-pub(super) type Exports = Vec<(OsString, OsString)>;
 
 impl Ipython {
     pub(super) fn new(settings: Option<KernelSettings>) -> Self {
@@ -72,16 +75,23 @@ impl Ipython {
     }
 
     /// Starts the kernel before anybody needs it.
-    pub(super) async fn warm_up(&self, cwd: &Path) {
+    pub(super) async fn warm_up(
+        &self,
+        cwd: &Path,
+        exports: impl Future<Output = Option<Environment>>,
+    ) {
         let mut slot = self.kernel.lock().await;
-        // Whoever needs it will hear why it does not start.
-        let _ = self.ready(&mut slot, cwd).await;
+        if slot.kernel.is_none() {
+            // Whoever needs it will hear why it does not start.
+            let _ = self.ready(&mut slot, cwd, exports.await).await;
+        }
     }
 
-    /// The first cell of a kernel that finds the shell at its prompt brings what was exported there. If the
-    /// future is dropped, a cell that runs goes on, and the next one waits for it. A cell that asks for a new
-    /// kernel is the first one there: those that waited for the former kernel are refused.
-    pub(super) async fn run<E: Future<Output = Option<Exports>>>(
+    /// The environment of a kernel is what was exported in the shell before its first cell, if the shell was at
+    /// its prompt then. If the future is dropped, a cell that runs goes on, and the next one waits for it. A
+    /// cell that asks for a new kernel is the first one there: those that waited for the former kernel are
+    /// refused.
+    pub(super) async fn run<E: Future<Output = Option<Environment>>>(
         &self,
         cell: Cell,
         cwd: PathBuf,
@@ -92,52 +102,55 @@ impl Ipython {
         let limit = timeout.unwrap_or(USUAL_LIMIT);
         let began = Instant::now();
         let restarts = self.restarts.load(Ordering::SeqCst);
-        let (this, directory) = (self.clone(), cwd.clone());
+        let this = self.clone();
         // In a task of its own, so that a kernel that is on its way arrives, whoever still waits for it.
         let begin = tokio::spawn(async move {
-            let (mut slot, restarts) = match cell.restart {
-                true => this.restart().await?,
-                false => (Arc::clone(&this.kernel).lock_owned().await, restarts),
-            };
-            this.check_not_restarted(restarts)?;
-            let kernel = this.ready(&mut slot, &directory).await?;
-            Ok::<_, ActionError>((slot, restarts, kernel))
+            match cell.restart {
+                true => this.restart().await,
+                false => Ok((Arc::clone(&this.kernel).lock_owned().await, restarts)),
+            }
         });
         let preparing = Preparing { began, limit, watch };
         let begun = preparing.wait_for(begin).await?;
-        let (mut slot, restarts, kernel) = begun.map_err(unexpected)??;
+        let (mut slot, restarts) = begun.map_err(unexpected)??;
         let mut renewal = cell.restart.then_some(Renewal::AsAsked);
-        let result = loop {
-            let exports = match slot.has_exports {
+        let (kernel, result) = loop {
+            self.check_not_restarted(restarts)?;
+            let exports = match slot.is_used {
                 true => None,
                 false => preparing.wait_for(exports()).await?,
             };
-            let brings_exports = exports.is_some();
+            let (this, directory) = (self.clone(), cwd.clone());
+            let ready = tokio::spawn(async move {
+                let kernel = this.ready(&mut slot, &directory, exports).await?;
+                Ok::<_, ActionError>((slot, kernel))
+            });
+            let (ready_slot, kernel) = preparing.wait_for(ready).await?.map_err(unexpected)??;
             self.check_not_restarted(restarts)?;
             let options = ExecuteOptions {
                 cwd: Some(cwd.clone()),
-                environment: exports.unwrap_or_default(),
                 timeout: Some(limit.saturating_sub(began.elapsed())),
                 subscriber: None,
             };
-            match attempt(&kernel, slot, cell.code.clone(), options, brings_exports, watch).await? {
+            match attempt(&kernel, ready_slot, cell.code.clone(), options, watch).await? {
                 // Cells come one by one, so it is an earlier one, which did not heed its end.
                 (Err(Error::Busy { .. }), returned)
                     if self.restarts_stuck() && renewal.is_none() =>
                 {
                     slot = returned;
-                    slot.has_exports = false;
-                    preparing.wait_for(kernel.restart()).await??;
+                    preparing.wait_for(kernel.restart(None)).await??;
+                    slot.is_used = false;
                     renewal = Some(Renewal::WasStuck);
                 }
                 (Err(error), _) => return Err(error.into()),
-                (Ok(result), _) => break result,
+                (Ok(result), _) => break (kernel, result),
             }
         };
-        let pictures = result.images().filter(|(kind, _)| *kind == "image/png");
+        let pictures = result.images().filter(|(media_type, _)| BITMAPS.contains(media_type));
         Ok(CellObservation {
             text: screen::without_sequences(&result.text()),
-            pictures: pictures.map(|(_, content)| content.replace('\n', "")).collect(),
+            left_out: result.left_out(),
+            pictures: pictures.map(picture).collect(),
             outcome: match result.ended {
                 CellEnd::Finished => CellOutcome::Finished,
                 CellEnd::Raised => CellOutcome::Raised,
@@ -156,7 +169,7 @@ impl Ipython {
             let restarts = self.restarts.fetch_add(1, Ordering::SeqCst) + 1;
             let kernel = self.started().clone();
             let restarted = match &kernel {
-                Some(kernel) => kernel.restart().await,
+                Some(kernel) => kernel.restart(None).await,
                 None => Ok(()),
             };
             (restarts, restarted)
@@ -165,7 +178,7 @@ impl Ipython {
         let turn = Arc::clone(&self.kernel).lock_owned();
         let (mut slot, (restarts, restarted)) = tokio::join!(biased; turn, replace);
         match restarted {
-            Ok(()) => slot.has_exports = false,
+            Ok(()) => slot.is_used = false,
             // There is none any more, and there will be another.
             Err(Error::Ended { .. }) => *slot = Slot::default(),
             Err(error) => return Err(error.into()),
@@ -211,17 +224,36 @@ impl Ipython {
         }
     }
 
-    async fn ready(&self, slot: &mut Slot, cwd: &Path) -> Result<Kernel, ActionError> {
-        if let Some(kernel) = &slot.kernel {
-            return Ok(kernel.clone());
+    /// The kernel, which is started if there is none, and again if the shell has exported something else since.
+    async fn ready(
+        &self,
+        slot: &mut Slot,
+        cwd: &Path,
+        exports: Option<Environment>,
+    ) -> Result<Kernel, ActionError> {
+        if let Some(kernel) = slot.kernel.clone() {
+            if exports.is_none() || exports == slot.exports {
+                return Ok(kernel);
+            }
+            match kernel.restart(exports.clone()).await {
+                Ok(()) => {
+                    slot.exports = exports;
+                    return Ok(kernel);
+                }
+                // There is none any more, and there will be another.
+                Err(Error::Ended { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let Some(KernelSettings { python, confinement, editor, .. }) = self.settings.clone() else {
             return Err(ActionError::Unavailable("this server runs no cells".into()));
         };
-        let spec = KernelSpec { python, confinement, editor, ..KernelSpec::in_directory(cwd) };
+        let environment = exports.clone();
+        let spec = KernelSpec { python, cwd: cwd.to_owned(), environment, confinement, editor };
         let kernel = Kernel::start(spec).await?;
         *self.started() = Some(kernel.clone());
-        Ok(slot.kernel.insert(kernel).clone())
+        *slot = Slot { kernel: Some(kernel.clone()), exports, is_used: false };
+        Ok(kernel)
     }
 }
 
@@ -251,22 +283,21 @@ async fn attempt(
     mut slot: OwnedMutexGuard<Slot>,
     code: String,
     options: ExecuteOptions,
-    brings_exports: bool,
     watch: Watch<'_>,
 ) -> Result<(Result<CellResult, Error>, OwnedMutexGuard<Slot>), ActionError> {
     let (subscriber, outputs) = tokio::sync::mpsc::unbounded_channel();
     let subscriber = watch.output.is_some().then_some(subscriber);
+    slot.is_used = true;
     let executing = tokio::spawn({
         let kernel = kernel.clone();
         async move {
             let result = kernel.execute(code, ExecuteOptions { subscriber, ..options }).await;
             match &result {
                 Ok(CellResult { ended: CellEnd::KernelDied | CellEnd::Restarted, .. }) => {
-                    slot.has_exports = false;
+                    slot.is_used = false;
                 }
-                Ok(_) => slot.has_exports |= brings_exports,
                 Err(Error::Ended { .. }) => *slot = Slot::default(),
-                Err(_) => {}
+                _ => {}
             }
             (result, slot)
         }
@@ -288,6 +319,10 @@ async fn attempt(
             Err(ActionError::Cancelled)
         }
     }
+}
+
+fn picture((media_type, content): (&str, &str)) -> Picture {
+    Picture { media_type: media_type.to_owned(), base64: content.replace('\n', "") }
 }
 
 fn unexpected(error: JoinError) -> ActionError {

@@ -31,8 +31,8 @@ pub use executor::{Executor, Settings, ShellSource, Watch};
 pub use ipython::KernelSettings;
 pub use observation::{
     CellObservation, CellOutcome, Completion, EditObservation, Edition, NothingRunning,
-    Observation, Outcome, OutputPiece, OutputSink, Page, ReadContent, Renewal, RunObservation,
-    Screenshot, ShellReport,
+    Observation, Outcome, OutputPiece, OutputSink, Page, Picture, ReadContent, Renewal,
+    RunObservation, Screenshot, ShellReport,
 };
 #[cfg(feature = "serve")]
 pub(crate) use text_files::{edit, read};

@@ -132,10 +132,13 @@ pub struct ShellReport {
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellObservation {
-    /// What it printed and displayed, as plain text; exceptions too.
+    /// What it printed and displayed, as plain text; exceptions too. Of very much, both ends, with a line
+    /// between them that says so.
     pub text: String,
-    /// The PNG pictures, in Base64.
-    pub pictures: Vec<String>,
+    /// Bytes that were left out there, 0 as a rule.
+    pub left_out: u64,
+    /// The pictures that it displayed.
+    pub pictures: Vec<Picture>,
     /// How it ended.
     pub outcome: CellOutcome,
     /// Why the kernel is a new one, if it is.
@@ -144,6 +147,15 @@ pub struct CellObservation {
     pub cwd: PathBuf,
     /// The Python of the kernel.
     pub python: PathBuf,
+}
+
+/// A picture that a cell displayed: PNG, JPEG, GIF or WebP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Its media type.
+    pub media_type: String,
+    /// Its content.
+    pub base64: String,
 }
 
 /// Why a cell was run in a new kernel.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Asked, Question, texts};
 use crate::action::{
     ActionError, CellObservation, CellOutcome, EditObservation, Observation, Outcome, Page,
-    ReadContent, RunObservation, Screenshot,
+    Picture, ReadContent, RunObservation, Screenshot,
 };
 
 /// One observation. Clients build their own objects from exactly these keys.
@@ -39,6 +39,9 @@ enum Extras {
     Cell {
         code: String,
         image_urls: Option<Vec<String>>,
+        /// The same for a cell.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lost: Option<u64>,
     },
     Read {
         path: String,
@@ -104,8 +107,8 @@ struct Metadata {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErrorForm {
     /// Every error is an observation of the kind `error`, with its class. Otherwise the errors of an
-    /// editor are observations of an edit or a view, as the clients of OpenHands know them, and a cell
-    /// has always succeeded.
+    /// editor are observations of an edit or a view, as the clients of OpenHands know them, a cell
+    /// has always succeeded, and its pictures are PNG.
     pub typed: bool,
     /// Errors tell where they come from. Only for looking into the server: clients of OpenHands cannot
     /// read such answers.
@@ -240,9 +243,13 @@ impl Answer {
             Asked::Cell { code, include_extra } => (code.clone(), *include_extra),
             _ => (String::new(), false),
         };
-        let urls = cell.pictures.iter().map(|picture| format!("data:image/png;base64,{picture}"));
-        let urls = urls.collect::<Vec<_>>();
-        let extras = Extras::Cell { code, image_urls: (!urls.is_empty()).then_some(urls) };
+        // Clients of OpenHands expect PNG only.
+        let pictures = cell.pictures.iter().filter(|p| form.typed || p.media_type == "image/png");
+        let url = |Picture { media_type, base64 }: &_| format!("data:{media_type};base64,{base64}");
+        let urls = pictures.map(url).collect::<Vec<_>>();
+        let image_urls = (!urls.is_empty()).then_some(urls);
+        let lost = (form.typed && cell.left_out > 0).then_some(cell.left_out);
+        let extras = Extras::Cell { code, image_urls, lost };
         let (message, content) = ("The cell was run.".into(), texts::cell(&cell, include_extra));
         // OpenHands says that every cell has succeeded, and its clients expect no other word.
         let success = Some(!form.typed || cell.outcome == CellOutcome::Finished);

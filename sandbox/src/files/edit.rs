@@ -18,7 +18,7 @@ use super::document::{Document, LineEnding, Unencodable};
 use super::history::{FileKey, Fingerprint, History, Past};
 use super::lines::line_start;
 use super::read::decode;
-use super::{Error, Existing, WorkspacePath, WriteOptions, line_count, read_bytes, write};
+use super::{Error, Existing, Owner, WorkspacePath, WriteOptions, line_count, read_bytes, write};
 
 /// Larger files are not edited.
 pub const EDIT_BYTES: u64 = 10 * 1024 * 1024;
@@ -45,6 +45,8 @@ pub struct Edited {
     pub lines_removed: usize,
     /// Line ends in the text that was put in.
     pub lines_added: usize,
+    /// Whose file it is.
+    pub owner: Owner,
 }
 
 /// When undo may restore the former state.
@@ -69,7 +71,14 @@ impl Editor {
         history.push(key(path)?, Past { before: None, after: Fingerprint::of(text.as_bytes()) });
         let after = unified(text).into_owned();
         let lines_added = line_ends(&after);
-        Ok(Edited { before: None, after: Some(after), line: 1, lines_removed: 0, lines_added })
+        Ok(Edited {
+            before: None,
+            after: Some(after),
+            line: 1,
+            lines_removed: 0,
+            lines_added,
+            owner: Owner::Kept,
+        })
     }
 
     /// Replaces the only occurrence of `old`. Without one, or with several, nothing is changed.
@@ -110,18 +119,19 @@ impl Editor {
         if undo == Undo::IfUnchanged && !unchanged {
             return Err(Error::ChangedSince { path: shown() });
         }
-        match &past.before {
-            Some(bytes) => {
-                write(path, bytes, WriteOptions::default())?;
+        let owner = match &past.before {
+            Some(bytes) => write(path, bytes, WriteOptions::default())?.owner,
+            None => {
+                remove_target(path)?;
+                Owner::Kept
             }
-            None => remove_target(path)?,
-        }
+        };
         let before = current.and_then(text_of);
         let after = past.before.clone().and_then(text_of);
         let (lines_removed, lines_added) =
             (before.as_deref().map_or(0, line_ends), after.as_deref().map_or(0, line_ends));
         history.pop(&key);
-        Ok(Edited { before, after, line: 1, lines_removed, lines_added })
+        Ok(Edited { before, after, line: 1, lines_removed, lines_added, owner })
     }
 
     /// Remembers the file as it is now, as if an edit had left it unchanged. For callers whose
@@ -146,7 +156,7 @@ impl Editor {
         let before = unified(&document.text).into_owned();
         document.text = change.text;
         let new = encode(path, &document)?;
-        write(path, &new, WriteOptions::default())?;
+        let owner = write(path, &new, WriteOptions::default())?.owner;
         history.push(key(path)?, Past { before: Some(old), after: Fingerprint::of(&new) });
         Ok(Edited {
             before: Some(before),
@@ -154,6 +164,7 @@ impl Editor {
             line: change.line,
             lines_removed: change.lines_removed,
             lines_added: change.lines_added,
+            owner,
         })
     }
 

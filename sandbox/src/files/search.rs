@@ -49,6 +49,8 @@ pub struct Found {
     pub paths: Vec<PathBuf>,
     /// Whether there are more than the limit.
     pub truncated: bool,
+    /// Directories that could not be read.
+    pub unreadable: usize,
 }
 
 /// How upper and lower case compare.
@@ -119,7 +121,11 @@ pub fn glob(
     let matcher = glob_matcher(pattern)?;
     directory.open_directory()?;
     let mut found = Found::default();
-    for relative in walk(directory, filter).flat_map(|entry| proposal(directory, entry).ok()) {
+    for entry in walk(directory, filter) {
+        let Ok(relative) = proposal(directory, entry) else {
+            found.unreadable += 1;
+            continue;
+        };
         let Some(relative) = relative.filter(|path| matcher.is_match(path)) else { continue };
         if stat(&directory.join(&relative), Links::Keep).is_err() {
             continue;

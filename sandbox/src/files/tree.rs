@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::root::Entry;
 use super::stat::{ACCESS_BITS, Kind, identity, permissions};
 use super::write::{Pending, temporary_name};
-use super::{Error, Existing, WorkspacePath, WriteOptions, open_file};
+use super::{Error, Existing, Owner, WorkspacePath, WriteOptions, open_file};
 
 /// How deep a tree may be that is removed. Each level is held open, and descriptors are few.
 const REMOVED_DEPTH: usize = 256;
@@ -130,12 +130,12 @@ pub fn move_entry(
 
 /// Copies a file, or a tree with modes and links as they are. Whatever is in a tree besides files,
 /// directories and links cannot be copied. A tree that cannot be copied as a whole leaves nothing
-/// behind.
+/// behind. Tells whose file it is that was replaced.
 pub fn copy(
     from: &WorkspacePath,
     to: &WorkspacePath,
     destination: Destination,
-) -> Result<(), Error> {
+) -> Result<Owner, Error> {
     let source = from.entry()?;
     match kind(from, &source)? {
         Kind::Directory => {
@@ -146,7 +146,7 @@ pub fn copy(
             if !matches!(copied, Ok(()) | Err(Error::Exists { .. })) {
                 let _ = remove_tree(to, &target);
             }
-            copied
+            copied.map(|()| Owner::Kept)
         }
         // Named directly, a link stands for what it leads to.
         _ => copy_file(from, to, destination),
@@ -169,8 +169,10 @@ fn copy_for_move(
             replace_by_link(from, to, &target)
         }
         Kind::Symlink => copy_link(from, to),
-        Kind::File => copy_content(from, to, destination, |_| Pending::begin_anew(to, target)),
-        _ => copy(from, to, destination),
+        Kind::File => {
+            copy_content(from, to, destination, |_| Pending::begin_anew(to, target)).map(drop)
+        }
+        _ => copy(from, to, destination).map(drop),
     }
 }
 
@@ -178,7 +180,7 @@ fn copy_file(
     from: &WorkspacePath,
     to: &WorkspacePath,
     destination: Destination,
-) -> Result<(), Error> {
+) -> Result<Owner, Error> {
     copy_content(from, to, destination, |options| Pending::begin(to, options))
 }
 
@@ -187,7 +189,7 @@ fn copy_content(
     to: &WorkspacePath,
     destination: Destination,
     begin: impl FnOnce(WriteOptions) -> Result<Pending, Error>,
-) -> Result<(), Error> {
+) -> Result<Owner, Error> {
     let (mut file, _) = open_file(from)?;
     let options = WriteOptions {
         existing: destination.existing,
@@ -201,7 +203,7 @@ fn copy_content(
         let mode = permissions(&state) & ACCESS_BITS;
         fchmod(pending.file(), mode).map_err(|error| to.failed(error.into()))?;
     }
-    pending.commit(to, options).map(drop)
+    Ok(pending.commit(to, options)?.owner)
 }
 
 /// Copies a directory, level by level: how deep a tree is must not matter for our stack.
@@ -227,7 +229,7 @@ fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
             match kind(&from, &from.entry()?)? {
                 Kind::Directory => waiting.push((from, to)),
                 Kind::Symlink => copy_link(&from, &to)?,
-                Kind::File => copy_file(&from, &to, Destination::default())?,
+                Kind::File => _ = copy_file(&from, &to, Destination::default())?,
                 kind => {
                     return Err(Error::NotRegular { path: from.as_path().to_path_buf(), kind });
                 }

@@ -1,6 +1,6 @@
 //! What a cell says and how it ends.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,8 +12,6 @@ pub struct ExecuteOptions {
     /// The directory to be in. The kernel goes there only if it differs from the one named last, so
     /// that a cell's own `os.chdir` holds until the caller moves.
     pub cwd: Option<PathBuf>,
-    /// Variables to set in its environment first, for this cell and all that follow.
-    pub environment: Vec<(OsString, OsString)>,
     /// How long it may take before it is interrupted.
     pub timeout: Option<Duration>,
     /// Who wants the outputs as they come. What goes here is bounded like the result, so a
@@ -46,6 +44,11 @@ pub enum CellOutput {
         /// The traceback, a piece for each frame.
         traceback: Vec<String>,
     },
+    /// Here something is missing: there was more than is kept. The beginning is there, and the end.
+    LeftOut {
+        /// How much.
+        bytes: u64,
+    },
 }
 
 /// How a cell came to its end.
@@ -71,8 +74,6 @@ pub enum CellEnd {
 pub struct CellResult {
     /// What it said.
     pub outputs: Vec<CellOutput>,
-    /// Bytes of output that were too much to keep, 0 as a rule.
-    pub left_out: u64,
     /// How it ended.
     pub ended: CellEnd,
     /// The number in brackets, as IPython counts.
@@ -83,9 +84,16 @@ pub struct CellResult {
 
 impl CellResult {
     /// Everything that can be read, as a notebook without pictures would show it: printed text,
-    /// displays as plain text, tracebacks.
+    /// displays as plain text, tracebacks, and what is missing.
     pub fn text(&self) -> String {
         self.outputs.iter().map(CellOutput::text).collect()
+    }
+
+    /// Bytes of output that were too much to keep, 0 as a rule.
+    pub fn left_out(&self) -> u64 {
+        let missing =
+            self.outputs.iter().filter(|output| matches!(output, CellOutput::LeftOut { .. }));
+        missing.map(CellOutput::bytes).sum()
     }
 
     /// The pictures: MIME type and content, in Base64 (SVG: as it is).
@@ -103,14 +111,28 @@ impl CellOutput {
                 data.get("text/plain").and_then(Value::as_str).unwrap_or_default().to_owned()
             }
             Self::Error { traceback, .. } => traceback.join("\n"),
+            Self::LeftOut { bytes } => format!("\n[{bytes} bytes of output were left out here.]\n"),
         }
+    }
+
+    /// How much it is, or would be.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Stream { text, .. } => text.len(),
+            Self::Display { data } => {
+                data.values().map(|value| value.as_str().map_or(0, str::len)).sum()
+            }
+            Self::Error { traceback, .. } => traceback.iter().map(String::len).sum(),
+            Self::LeftOut { bytes } => return *bytes,
+        };
+        bytes as u64
     }
 
     /// The pictures in this piece.
     pub fn images(&self) -> impl Iterator<Item = (&str, &str)> {
         let data = match self {
             Self::Display { data } => Some(data),
-            Self::Stream { .. } | Self::Error { .. } => None,
+            Self::Stream { .. } | Self::Error { .. } | Self::LeftOut { .. } => None,
         };
         data.into_iter().flatten().filter_map(|(mime, content)| {
             mime.starts_with("image/").then(|| Some((mime.as_str(), content.as_str()?))).flatten()

@@ -1,12 +1,13 @@
 """Keeps one IPython kernel for the sandbox; speaks JSON lines on its standard input and output.
 
-Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null, "environment": [[BYTES,
-BYTES]...]}, {"do": "interrupt"} and {"do": "restart"}. A closed input means that the owner is gone,
+Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null}, {"do": "interrupt"} and
+{"do": "restart", "environment": [[BYTES, BYTES]...] or null}. Without an environment, a new kernel
+has the former one's, and the first one has ours. A closed input means that the owner is gone,
 however that happened: then this program ends, and the kernel with everything that it has started.
 
-Events: "ready" after each start of a kernel, "output" and "done" for a cell, "lost" for an output
-that is too big to pass on, "died" when the kernel ended by itself (another is then started), and,
-as the last word, "failed".
+Events: "ready" after each start of a kernel, "output" and "done" for a cell, "died" when the kernel
+ended by itself (another is then started), and, as the last word, "failed". Long texts come as
+several outputs, so that the owner can keep a part; what is too big to pass on is "leftout".
 
 The owner asks for nothing before "ready" and for one thing at a time, except for interrupts. It
 also keeps the limits of time and size, and knows what a cell's end means.
@@ -29,12 +30,15 @@ from jupyter_client.manager import AsyncKernelManager
 KERNEL = """
 import ctypes, os, signal, sys, types
 skills = ()
+paths = ()
 PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() != int(os.environ["JPY_PARENT_PID"]):
     sys.exit("the owner is gone")
-# A module in the working directory must not stand in for one of the kernel's own.
+# A module in the working directory must not stand in for one of the kernel's own. Those are where
+# the helper has found them, also if a variable said so that cells do not have.
 sys.path[:] = [entry for entry in sys.path if entry]
+sys.path += [entry for entry in paths if entry not in sys.path]
 import zmq
 from ipykernel.kernelapp import IPKernelApp
 class Kernel(IPKernelApp):
@@ -62,8 +66,9 @@ OPTIONS = [
 # Seconds that a new kernel may take to answer, and one between two calls to it.
 START_LIMIT = 60
 CALL_AGAIN = 1
-# Longest line that the owner is given.
+# Longest line that the owner is given, and characters of a text in one output.
 LONGEST = 32 << 20
+PIECE = 256 << 10
 
 
 class OneKernel(KernelSpecManager):
@@ -73,6 +78,7 @@ class OneKernel(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name):
         code = KERNEL.replace("skills = ()", f"skills = {self.skills!r}", 1)
+        code = code.replace("paths = ()", f"paths = {sys.path!r}", 1)
         program = [sys.executable, "-Xfrozen_modules=off", "-c", code]
         argv = [*program, "-f", "{connection_file}", *OPTIONS]
         return KernelSpec(argv=argv, display_name="sandbox", language="python")
@@ -115,13 +121,13 @@ class Helper:
     def say(self, event, **fields):
         line = json.dumps({"event": event, **fields}, ensure_ascii=False).encode("utf-8", "replace")
         if len(line) > LONGEST:
-            lost = {"event": "lost", "cell": fields["cell"], "bytes": len(line)}
-            line = json.dumps(lost).encode()
+            fields["output"] = {"leftout": {"bytes": len(line)}}
+            line = json.dumps({"event": event, **fields}).encode()
         self.events.write(line + b"\n")
         self.events.flush()
 
-    async def start(self):
-        await self.manager.start_kernel(cwd=os.fsdecode(self.cwd))
+    async def start(self, environment):
+        await self.manager.start_kernel(cwd=os.fsdecode(self.cwd), **launch(environment))
         self.client = self.manager.client()
         self.client.start_channels(hb=False, stdin=False)
         self.background(self.pump_outputs())
@@ -165,7 +171,7 @@ class Helper:
         if future and not future.done():
             future.set_result(value)
 
-    async def execute(self, cell, code, cwd, environment):
+    async def execute(self, cell, code, cwd):
         self.cell = cell
         if self.death is None:
             # The kernel has died while the request was on its way.
@@ -175,21 +181,14 @@ class Helper:
             await self.change_directory(bytes(cwd))
             if self.cell != cell:
                 return
-        if environment:
-            variables = {bytes(name): bytes(value) for name, value in environment}
-            await self.run_silently(f"__import__('os').environb.update({variables!r})")
-            if self.cell != cell:
-                return
         self.request = self.sent(self.client.execute(code, allow_stdin=False))
         self.missing = {"reply", "idle"}
         self.status, self.count = "ok", None
 
-    async def run_silently(self, code):
-        request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
-        return await self.expect(self.sent(request))
-
     async def change_directory(self, cwd):
-        reply = await self.run_silently(f"__import__('os').chdir({cwd!r})")
+        code = f"__import__('os').chdir({cwd!r})"
+        request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
+        reply = await self.expect(self.sent(request))
         if reply["status"] == "ok":
             self.given_cwd = cwd
         else:
@@ -218,8 +217,7 @@ class Helper:
                     self.came("idle")
             # Also what threads of earlier cells print: it belongs to no cell more than to this.
             elif self.request is not None and parent is not None:
-                output = describe(kind, content)
-                if output is not None:
+                for output in describe(kind, content):
                     self.say("output", cell=self.cell, output=output)
 
     async def pump_replies(self):
@@ -247,21 +245,21 @@ class Helper:
         self.stop_watching()
         self.forget_cell("died")
         self.say("died")
-        await self.start_again()
+        await self.start_again(None)
 
-    async def restart(self):
+    async def restart(self, environment):
         self.stop_watching()
         self.forget_cell("restarted")
-        await self.start_again()
+        await self.start_again(environment)
 
     def forget_cell(self, status):
         for key in list(self.replies):
             self.settle(key, {"status": "aborted"})
         self.finish(status)
 
-    async def start_again(self):
+    async def start_again(self, environment):
         self.end_processes()
-        await self.manager.restart_kernel(now=True)
+        await self.manager.restart_kernel(now=True, **launch(environment))
         self.given_cwd = self.cwd
         await self.get_ready()
 
@@ -301,9 +299,9 @@ class Helper:
         if error is not None and not self.failure.done():
             self.failure.set_exception(error)
 
-    async def serve(self, requests):
+    async def serve(self, requests, environment):
         self.failure = asyncio.get_running_loop().create_future()
-        self.background(self.start())
+        self.background(self.start(environment))
         while True:
             reading = asyncio.ensure_future(requests.readline())
             await asyncio.wait([reading, self.failure], return_when=asyncio.FIRST_COMPLETED)
@@ -313,27 +311,55 @@ class Helper:
             if not line:
                 return
             request = json.loads(line)
-            if request["do"] == "interrupt":
+            what = request.pop("do")
+            if what == "interrupt":
                 await self.interrupt()
-            elif request["do"] == "restart":
-                self.background(self.restart())
+            elif what == "restart":
+                self.background(self.restart(**request))
             else:
-                del request["do"]
                 self.background(self.execute(**request))
 
 
+def launch(environment):
+    """Arguments to start a kernel with, as the manager knows them."""
+    if environment is None:
+        return {}
+    decoded = (map(os.fsdecode, map(bytes, variable)) for variable in environment)
+    return {"env": dict(decoded)}
+
+
 def describe(kind, content):
-    """An output message as the owner knows it; None for what is none."""
+    """An output message as the owner knows it: one output or several, none for what is none."""
     if kind == "stream":
-        return {"stream": {"name": content["name"], "text": content["text"]}}
-    if kind in ("execute_result", "display_data", "update_display_data"):
-        return {"display": {"data": content["data"]}}
-    if kind == "error":
-        return {"error": {key: content[key] for key in ("ename", "evalue", "traceback")}}
-    return None
+        for text in cut(content["text"]):
+            yield {"stream": {"name": content["name"], "text": text}}
+    elif kind in ("execute_result", "display_data", "update_display_data"):
+        data = content["data"]
+        first, *rest = cut(data.get("text/plain", ""))
+        yield {"display": {"data": {**data, "text/plain": first} if rest else data}}
+        for text in rest:
+            yield {"display": {"data": {"text/plain": text}}}
+    elif kind == "error":
+        value, traceback = content["evalue"], content["traceback"]
+        if sum(map(len, traceback)) > PIECE:
+            value, traceback = shorten(value), [shorten("\n".join(traceback))]
+        yield {"error": {"ename": content["ename"], "evalue": value, "traceback": traceback}}
 
 
-async def main(directory, cwd, mark, transport, *skills):
+def cut(text):
+    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)] or [text]
+
+
+def shorten(text):
+    """Both ends, of which an exception with its traceback can be told."""
+    end = PIECE // 4
+    omitted = len(text) - 2 * end
+    if omitted <= 0:
+        return text
+    return f"{text[:end]}\n[{omitted} characters were left out here.]\n{text[-end:]}"
+
+
+async def main(environment, directory, cwd, mark, transport, *skills):
     # The kernel inherits our descriptors: the line to the owner is not for it to write on.
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -343,7 +369,7 @@ async def main(directory, cwd, mark, transport, *skills):
     cwd, mark = os.fsencode(cwd), os.fsencode(mark)
     helper = Helper(directory, cwd, mark, transport, events, skills=skills)
     try:
-        await helper.serve(requests)
+        await helper.serve(requests, environment)
     except Exception as error:
         # Perhaps nobody listens any more.
         with contextlib.suppress(OSError):
@@ -353,5 +379,6 @@ async def main(directory, cwd, mark, transport, *skills):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-# The owner has put our arguments where those of a program would be.
-asyncio.run(main(*sys.argv[1:]))
+# The owner has put our arguments where those of a program would be, and sent the environment with
+# this text.
+asyncio.run(main(environment, *sys.argv[1:]))  # noqa: F821

@@ -3,13 +3,13 @@
 use std::{
     ffi::OsString,
     fs,
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    KernelSpec,
+    Environment, KernelSpec,
     error::{Error, Result},
     python,
 };
@@ -27,12 +27,13 @@ use crate::shell::process::{self, MARK_VARIABLE};
 
 const SOURCE: &str = include_str!("helper.py");
 const SKILLS: &str = include_str!("skills.py");
-/// The source comes as the first line, so that it lies in no file and in no argument. Modules are
-/// not looked for in the working directory.
+/// The source comes in the first line, so that it lies in no file and in no argument, and with it the
+/// environment of cells. Modules are not looked for in the working directory.
 const BOOT: &str = "import sys
 sys.path[:] = [entry for entry in sys.path if entry]
 import json
-exec(compile(json.loads(sys.stdin.buffer.readline()), 'kernel helper', 'exec'))";
+source, environment = json.loads(sys.stdin.buffer.readline())
+exec(compile(source, 'kernel helper', 'exec'))";
 /// How long the helper may take to end the kernel, before everything is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How much is kept of what helper and kernel say on their standard error, for explanations.
@@ -46,6 +47,8 @@ pub(super) struct Helper {
     /// Returns what helper and kernel have said last, when their standard error is closed.
     last_words: JoinHandle<Vec<u8>>,
     failure: Option<String>,
+    /// What the kernel has in its environment, whatever else is there.
+    own: Environment,
     mark: String,
     directory: PathBuf,
 }
@@ -63,13 +66,13 @@ impl Helper {
         if let Some(editor) = &spec.editor {
             command.arg(SKILLS).arg(editor);
         }
+        let mut own = vec![(MARK_VARIABLE.into(), mark.clone().into())];
         if within_walls {
             // The home directory is probably not to be written to.
-            command.env("IPYTHONDIR", directory.join("ipython"));
+            own.push(("IPYTHONDIR".into(), directory.join("ipython").into()));
         }
-        command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
         // Not in our process group: a Ctrl-C for us is not for the kernel.
-        command.env(MARK_VARIABLE, &mark).current_dir("/").process_group(0);
+        command.envs(own.iter().cloned()).current_dir("/").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             let _ = fs::remove_dir(&directory);
@@ -82,9 +85,24 @@ impl Helper {
         tokio::spawn(write(receiver, input));
         let last_words = tokio::spawn(listen(errors));
         let lines = BufReader::new(output).lines();
-        let helper = Self { child, lines, requests, last_words, failure: None, mark, directory };
-        helper.send(&Value::from(SOURCE));
+        let failure = None;
+        let helper = Self { child, lines, requests, last_words, failure, own, mark, directory };
+        helper.send(&json!([SOURCE, helper.environment(spec.environment.as_ref())]));
         Ok(helper)
+    }
+
+    /// Replaces the kernel by one with this environment, or with the former one.
+    pub(super) fn restart_kernel(&self, environment: Option<&Environment>) {
+        self.send(&json!({"do": "restart", "environment": self.environment(environment)}));
+    }
+
+    /// The environment of cells, and of them alone: what it says of Python's modules and libraries must not hold
+    /// for the helper.
+    fn environment(&self, variables: Option<&Environment>) -> Value {
+        let pair =
+            |(name, value): &(OsString, OsString)| json!([name.as_bytes(), value.as_bytes()]);
+        let all = |variables: &Environment| variables.iter().chain(&self.own).map(pair).collect();
+        variables.map_or(Value::Null, all)
     }
 
     /// Sends a request. If the helper is gone, the end of its lines tells.

@@ -33,6 +33,7 @@
 mod cell;
 mod error;
 mod helper;
+mod outputs;
 mod python;
 mod task;
 
@@ -54,6 +55,9 @@ use task::{Answer, Control, Task};
 /// Requests that may wait for the task.
 const QUEUE: usize = 64;
 
+/// All variables of a process.
+pub type Environment = Vec<(OsString, OsString)>;
+
 /// What a new kernel should be like.
 #[derive(Debug, Clone, Default)]
 pub struct KernelSpec {
@@ -61,8 +65,8 @@ pub struct KernelSpec {
     pub python: Option<PathBuf>,
     /// The directory it starts in, also after a restart.
     pub cwd: PathBuf,
-    /// Variables to add to, or replace in, the environment that it inherits from us.
-    pub environment: Vec<(OsString, OsString)>,
+    /// The environment in which cells run, if it is not ours.
+    pub environment: Option<Environment>,
     /// What it may do, if that is less than we may. It is then spoken to over TCP, since it may not use
     /// Unix sockets.
     pub confinement: Option<Confinement>,
@@ -148,9 +152,9 @@ impl Kernel {
 
     /// Replaces the kernel by a new one in the first directory, and waits until that answers. A
     /// running cell ends with [`CellEnd::Restarted`]; what is asked for meanwhile is done by the new kernel, in
-    /// the order in which it was asked for.
-    pub async fn restart(&self) -> Result<()> {
-        self.ask(|answer| Control::Restart { answer }).await
+    /// the order in which it was asked for. It has this environment, or the former one.
+    pub async fn restart(&self, environment: Option<Environment>) -> Result<()> {
+        self.ask(|answer| Control::Restart { environment, answer }).await
     }
 
     /// Ends the kernel and everything that cells have started. Doing it twice is harmless.

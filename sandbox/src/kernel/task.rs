@@ -15,13 +15,13 @@ use tokio::{
 };
 
 use super::{
+    Environment,
     cell::{CellEnd, CellOutput, CellResult, ExecuteOptions},
     error::{Error, Result},
     helper::Helper,
+    outputs::Outputs,
 };
 
-/// Bytes of output that are kept of a cell; what comes later is counted only.
-const KEPT_OUTPUT: usize = 16 << 20;
 /// An interrupt that comes at a bad moment is lost (Python ignores it outside of cells), so where a cell has
 /// to end it is repeated, this often and at this interval.
 const INTERRUPTS: u32 = 5;
@@ -50,6 +50,7 @@ pub(super) enum Control {
         answer: Answer<()>,
     },
     Restart {
+        environment: Option<Environment>,
         answer: Answer<()>,
     },
     ShutDown {
@@ -63,7 +64,6 @@ pub(super) enum Control {
 enum Event {
     Ready,
     Output { cell: u64, output: CellOutput },
-    Lost { cell: u64, bytes: u64 },
     Done { cell: u64, status: String, count: Option<u64>, reason: Option<String> },
     Died,
     Failed { reason: String },
@@ -93,11 +93,8 @@ enum State {
 struct Cell {
     number: u64,
     answer: Answer<CellResult>,
-    subscriber: Option<mpsc::UnboundedSender<CellOutput>>,
     cwd: Option<PathBuf>,
-    outputs: Vec<CellOutput>,
-    kept: usize,
-    left_out: u64,
+    outputs: Outputs,
     began: Instant,
     deadline: Option<Instant>,
     timed_out: bool,
@@ -151,8 +148,8 @@ impl Task {
             control if matches!(self.state, State::Starting { .. }) => self.held.push_back(control),
             Control::Ready { answer } => drop(answer.send(Ok(()))),
             Control::Execute { code, options, answer } => self.execute(&code, options, answer),
-            Control::Restart { answer } => {
-                self.helper.send(&json!({"do": "restart"}));
+            Control::Restart { environment, answer } => {
+                self.helper.restart_kernel(environment.as_ref());
                 self.held.push_back(Control::Ready { answer });
                 self.start_again();
             }
@@ -171,27 +168,21 @@ impl Task {
             return;
         }
         self.cells += 1;
-        let ExecuteOptions { cwd, environment, timeout, subscriber } = options;
+        let ExecuteOptions { cwd, timeout, subscriber } = options;
         let directory = cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes());
-        let environment: Vec<_> =
-            environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()]).collect();
         let request = json!({
             "do": "execute",
             "cell": self.cells,
             "code": code,
             "cwd": directory,
-            "environment": environment,
         });
         self.helper.send(&request);
         let began = Instant::now();
         self.state = State::Running(Cell {
             number: self.cells,
             answer,
-            subscriber,
             cwd,
-            outputs: Vec::new(),
-            kept: 0,
-            left_out: 0,
+            outputs: Outputs::new(subscriber),
             began,
             deadline: timeout.and_then(|timeout| began.checked_add(timeout)),
             timed_out: false,
@@ -212,12 +203,7 @@ impl Task {
             }
             Ok(Event::Output { cell, output }) => {
                 if let Some(cell) = self.running(cell) {
-                    cell.keep(output, line.len());
-                }
-            }
-            Ok(Event::Lost { cell, bytes }) => {
-                if let Some(cell) = self.running(cell) {
-                    cell.left_out += bytes;
+                    cell.outputs.push(output, line.len());
                 }
             }
             Ok(Event::Done { cell, status, count, reason }) => {
@@ -228,7 +214,8 @@ impl Task {
             // Something that is no JSON for us (a NaN, say) was displayed.
             Err(_) => {
                 if let State::Running(cell) = &mut self.state {
-                    cell.left_out += line.len() as u64;
+                    let size = line.len();
+                    cell.outputs.push(CellOutput::LeftOut { bytes: size as u64 }, size);
                 }
             }
         }
@@ -330,7 +317,7 @@ impl Task {
         while let Some(control) = self.held.pop_front().or_else(|| controls.try_recv().ok()) {
             match control {
                 Control::Execute { answer, .. } => drop(answer.send(Err(ended()))),
-                Control::Ready { answer } | Control::Restart { answer } => {
+                Control::Ready { answer } | Control::Restart { answer, .. } => {
                     let _ = answer.send(Err(ended()));
                 }
                 Control::Interrupt { answer }
@@ -352,30 +339,10 @@ impl Cell {
         self.next_interrupt = Some(now);
     }
 
-    fn keep(&mut self, output: CellOutput, size: usize) {
-        if self.kept + size > KEPT_OUTPUT {
-            self.left_out += size as u64;
-            return;
-        }
-        self.kept += size;
-        if let Some(subscriber) = &self.subscriber {
-            let _ = subscriber.send(output.clone());
-        }
-        // What is printed in small pieces is still one text.
-        match (self.outputs.last_mut(), &output) {
-            (
-                Some(CellOutput::Stream { name, text }),
-                CellOutput::Stream { name: new_name, text: new_text },
-            ) if name == new_name => text.push_str(new_text),
-            _ => self.outputs.push(output),
-        }
-    }
-
     fn finish(self, ended: CellEnd, execution_count: Option<u64>) {
-        let duration = self.began.elapsed();
-        let Self { answer, outputs, left_out, .. } = self;
-        let result = CellResult { outputs, left_out, ended, execution_count, duration };
-        let _ = answer.send(Ok(result));
+        let (duration, outputs) = (self.began.elapsed(), self.outputs.finish());
+        let result = CellResult { outputs, ended, execution_count, duration };
+        let _ = self.answer.send(Ok(result));
     }
 }
 

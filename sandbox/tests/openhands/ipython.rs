@@ -38,6 +38,10 @@ fn cells_print_and_remember() {
     assert!(content(&failed).contains("ZeroDivisionError") && !content(&failed).contains('\x1b'));
     assert_eq!(failed["success"], true, "as OpenHands has it");
     assert_eq!(content(&cell(&server, "print('\\x1b[31mred\\x1b[0m')")), "red");
+    let much = cell(&server, "print('x' * 20_000_000); 1 / 0");
+    assert!(content(&much).contains("bytes of output were left out here.]\nx"));
+    assert!(content(&much).ends_with("ZeroDivisionError: division by zero"));
+    assert!(much["extras"]["lost"].is_null(), "clients do not know the word");
 }
 
 #[test]
@@ -59,11 +63,13 @@ fn the_kernel_follows_the_shell_and_shows_pictures() {
     assert_eq!(server.output("echo $?"), "4", "the shell has not noticed");
 
     let picture = "from IPython.display import Image, display\n\
+        display(Image(data=b'\\xff\\xd8\\xff', format='jpeg'))\n\
         display(Image(data=b'\\x89PNG\\r\\n\\x1a\\n' + b'0' * 40, format='png'))";
     let observation = cell(&server, picture);
     let url = observation["extras"]["image_urls"][0].as_str().unwrap();
     assert!(url.starts_with("data:image/png;base64,iVBORw0K"), "{url}");
     assert!(!url.contains('\n'));
+    assert_eq!(observation["extras"]["image_urls"].as_array().unwrap().len(), 1, "PNG only");
 }
 
 #[test]

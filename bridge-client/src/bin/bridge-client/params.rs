@@ -33,13 +33,20 @@ pub fn value(text: &str) -> Box<RawValue> {
 
 /// All of stdin, as long as it can be sent.
 pub fn read_stdin() -> Result<String, Failure> {
-    let mut text = String::new();
+    String::from_utf8(read_stdin_bytes()?).map_err(|error| {
+        Failure::Input(std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+    })
+}
+
+/// The same where it need not be text.
+pub fn read_stdin_bytes() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
     let limit = MESSAGE_BYTES as u64 + 1;
-    std::io::stdin().lock().take(limit).read_to_string(&mut text).map_err(Failure::Input)?;
-    if text.len() > MESSAGE_BYTES {
-        return Err(bridge_client::Error::TooBig { bytes: text.len() }.into());
+    std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(Failure::Input)?;
+    if bytes.len() > MESSAGE_BYTES {
+        return Err(bridge_client::Error::TooBig { bytes: bytes.len() }.into());
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 fn whole(text: &str) -> Result<Box<RawValue>, Failure> {

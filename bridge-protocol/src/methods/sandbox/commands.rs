@@ -237,6 +237,8 @@ pub struct ReadOutputResult {
     pub end: u64,
     /// Bytes in the log by now.
     pub log_end: u64,
+    /// Whether what was asked for, the command's output or the log, goes on behind `end`.
+    pub more: bool,
     /// As a terminal would show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

@@ -32,7 +32,7 @@ methods! {
     /// `sandbox/move`: gives a file or tree another name.
     Move = "sandbox/move": TransferParams => Empty;
     /// `sandbox/copy`: copies a file or tree.
-    Copy = "sandbox/copy": TransferParams => Empty;
+    Copy = "sandbox/copy": TransferParams => CopyResult;
 }
 
 /// Names a file or directory.
@@ -164,6 +164,8 @@ pub struct EditFileResult {
     pub lines_added: usize,
     /// The change as a unified diff.
     pub diff: String,
+    /// Whether owner and group are what they were; otherwise the file is ours now.
+    pub owner_kept: bool,
 }
 
 /// Which edit to take back.
@@ -274,6 +276,8 @@ pub struct GlobResult {
     pub paths: Vec<String>,
     /// Whether there are more than the limit.
     pub truncated: bool,
+    /// Directories that could not be read.
+    pub unreadable: usize,
 }
 
 /// Which lines to find.
@@ -388,4 +392,12 @@ pub struct TransferParams {
     /// Take the place of a file that is there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
+}
+
+/// What copying did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CopyResult {
+    /// Whether owner and group of a file that was replaced are what they were; otherwise it is ours now.
+    pub owner_kept: bool,
 }

@@ -140,6 +140,9 @@ pub enum Files {
         /// Also the entries of its directories
         #[arg(short, long)]
         nested: bool,
+        /// At most so many [default: 10000]
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
     },
     /// Find files by a pattern such as 'src/**/*.rs'
     Glob {
@@ -230,6 +233,9 @@ pub struct Wait {
     pub shell: ShellArgument,
     #[command(flatten)]
     pub limits: Limits,
+    /// Only for the command of this number, as `sandbox shells` and --json tell it [default: the latest]
+    #[arg(long, value_name = "NUMBER")]
+    pub command: Option<u64>,
     /// Show the output from this offset on [default: from the command's beginning]
     #[arg(long, value_name = "OFFSET")]
     pub from: Option<u64>,
@@ -284,6 +290,9 @@ pub struct Read {
     /// Only so many lines at the end
     #[arg(long, value_name = "N")]
     pub tail: Option<usize>,
+    /// Refuse to read more bytes, 16777216 at most [default: 10485760]
+    #[arg(long, value_name = "N")]
+    pub limit_bytes: Option<u64>,
 }
 
 /// `sandbox edit PATH`

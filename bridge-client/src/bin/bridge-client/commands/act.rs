@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::screen::{Screen, complain_of_lost};
+use super::screen::{Screen, complain_of_left_out, complain_of_lost};
 use super::{CANCEL_WAIT, Context, typed};
 use crate::cli::act::{Act, AgentShell, EditFile, Place, Read, Run};
 use crate::cli::sandbox::Edit;
@@ -208,7 +208,10 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     })
     .await?;
     if context.output.style != Style::Json {
-        complain_of_lost(lost, &shell);
+        match exit_code {
+            Some(_) => complain_of_lost(lost, &shell),
+            None => complain_of_left_out(lost),
+        }
     }
     match exit_code {
         None if has_failed => Err(Failure::Command(1)),

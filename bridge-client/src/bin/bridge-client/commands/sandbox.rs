@@ -14,12 +14,12 @@ use bridge_protocol::methods::sandbox::shells::{
     ShellInfo, ShellName, ShellRef, ShellState,
 };
 use serde_json::json;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, answer, decoded, typed};
 use crate::cli::sandbox::{self as cli, Sandbox};
 use crate::failure::Failure;
-use crate::output::Style;
+use crate::output::{self, Style};
 
 pub async fn run(context: Context, command: Sandbox) -> Result<(), Failure> {
     match command {
@@ -50,12 +50,8 @@ pub async fn run(context: Context, command: Sandbox) -> Result<(), Failure> {
 }
 
 /// Calls a method whose result says nothing.
-async fn done<M: MethodType>(mut context: Context, params: &M::Params) -> Result<(), Failure> {
-    let result = context.call::<M>(params).await?;
-    match context.output.style {
-        Style::Json => context.output.json(&result).await,
-        Style::Terminal | Style::Pipe => Ok(()),
-    }
+async fn done<M: MethodType>(context: Context, params: &M::Params) -> Result<(), Failure> {
+    shown::<M>(context, params, |_| String::new()).await
 }
 
 /// Calls a method and shows its result in words, or as it came where JSON was asked for.
@@ -75,7 +71,7 @@ async fn shown<M: MethodType>(
 }
 
 /// The name goes to the daemon as it was typed, which knows the signals.
-async fn signal(context: Context, shell: String, signal: &str) -> Result<(), Failure> {
+async fn signal(mut context: Context, shell: String, signal: &str) -> Result<(), Failure> {
     let name = signal.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
     let params = to_raw_value(&json!({"shell": shell, "signal": name}));
@@ -83,7 +79,11 @@ async fn signal(context: Context, shell: String, signal: &str) -> Result<(), Fai
     let client = context.client().await?;
     let answered = answer(client.call_raw(SendSignal::NAME, Some(params), context.timeout)).await;
     client.close().await;
-    answered.map(drop)
+    let result: Box<RawValue> = answered?;
+    match context.output.style {
+        Style::Json => context.output.json(&result).await,
+        Style::Terminal | Style::Pipe => Ok(()),
+    }
 }
 
 async fn shells(context: Context) -> Result<(), Failure> {
@@ -127,9 +127,6 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
         raw: arguments.raw,
         colours: arguments.colours,
     };
-    if !arguments.raw && !arguments.colours {
-        return shown::<ReadOutput>(context, &params, |read| read.text.unwrap_or_default()).await;
-    }
     let result = context.call::<ReadOutput>(&params).await?;
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
@@ -137,12 +134,20 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
     let read = typed::<ReadOutput>(&result)?;
     match read.text {
         // Of what a terminal obeys, the daemon has left nothing in it but colours.
-        Some(text) => context.output.bytes(format!("{text}\n").as_bytes()).await,
+        Some(text) if arguments.colours => {
+            context.output.bytes(format!("{text}\n").as_bytes()).await?;
+        }
+        Some(text) if text.is_empty() => {}
+        Some(text) => context.output.line(&text).await?,
         None => {
             let base64 = read.base64.unwrap_or_default();
-            context.output.bytes(&decoded::<ReadOutput>(&base64)?).await
+            context.output.bytes(&decoded::<ReadOutput>(&base64)?).await?;
         }
     }
+    if read.more {
+        output::note(&format!("(there is more: read on with --from {})", read.end));
+    }
+    Ok(())
 }
 
 async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<(), Failure> {

@@ -96,6 +96,16 @@ pub fn complain_of_lost(bytes: u64, shell: &ShellName) {
     }
 }
 
+/// Says that a cell has printed more than is kept, if that is so.
+pub fn complain_of_left_out(bytes: u64) {
+    if bytes > 0 {
+        output::complain(&format!(
+            "{bytes} bytes of output were left out, because of a cell that prints very much both ends are kept; \
+             let it write to a file"
+        ));
+    }
+}
+
 /// Turns the line ends of a terminal into those of a file, however the bytes are cut.
 #[derive(Debug, Default)]
 struct LineEnds {

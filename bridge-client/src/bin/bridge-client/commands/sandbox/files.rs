@@ -1,10 +1,11 @@
 //! `sandbox read`, `write`, `edit` and the rest that concerns files.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::sandbox::files::{
-    Copy, EditFile, EditFileParams, FileKind, Glob, Grep, GrepParams, ListFiles, ListFilesParams,
-    MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile, ReadFileParams, ReadFileResult,
-    Remove, RemoveDirectory, RemoveParams, SearchParams, Stat, StatParams, TransferParams,
-    UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
+    Copy, EditFile, EditFileParams, EditFileResult, FileKind, Glob, Grep, GrepParams, ListFiles,
+    ListFilesParams, MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile,
+    ReadFileParams, ReadFileResult, Remove, RemoveDirectory, RemoveParams, SearchParams, Stat,
+    StatParams, TransferParams, UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
 };
 
 use super::{done, shown};
@@ -18,22 +19,33 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
     match command {
         Files::Read(arguments) => read(context, arguments).await,
         Files::Write { path, content, new } => {
-            let text = if content == "-" { params::read_stdin()? } else { content };
-            let params = WriteFileParams { path, text: Some(text), base64: None, replace: !new };
-            done::<WriteFile>(context, &params).await
+            let content = match &*content {
+                "-" => String::from_utf8(params::read_stdin_bytes()?),
+                _ => Ok(content),
+            };
+            let (text, base64) = match content {
+                Ok(text) => (Some(text), None),
+                Err(binary) => (None, Some(BASE64_STANDARD.encode(binary.as_bytes()))),
+            };
+            let params = WriteFileParams { path, text, base64, replace: !new };
+            shown::<WriteFile>(context, &params, |written| {
+                note_owner(written.owner_kept);
+                String::new()
+            })
+            .await
         }
         Files::Edit(cli::Edit { path, old, insert_after, new }) => {
             let params = EditFileParams { path, old_text: old, insert_after, new_text: new };
-            shown::<EditFile>(context, &params, |edited| trimmed(edited.diff)).await
+            shown::<EditFile>(context, &params, change).await
         }
         Files::Undo { path, force } => {
             let params = UndoEditParams { path, force };
-            shown::<UndoEdit>(context, &params, |edited| trimmed(edited.diff)).await
+            shown::<UndoEdit>(context, &params, change).await
         }
-        Files::Ls { path, all, nested } => {
-            let params = ListFilesParams { path, nested, hidden: all, limit: None };
+        Files::Ls { path, all, nested, limit } => {
+            let params = ListFilesParams { path, nested, hidden: all, limit };
             shown::<ListFiles>(context, &params, |listing| {
-                warn_if(listing.truncated);
+                note_missing(listing.truncated, listing.unreadable.len());
                 let line = |path: &str, kind| match kind {
                     FileKind::Directory => format!("{path}/"),
                     FileKind::Symlink => format!("{path}@"),
@@ -47,7 +59,7 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
             let cli::Filter { hidden, ignored, limit } = filter;
             let params = SearchParams { path, pattern, hidden, ignored, limit };
             shown::<Glob>(context, &params, |found| {
-                warn_if(found.truncated);
+                note_missing(found.truncated, found.unreadable);
                 lines(found.paths.into_iter())
             })
             .await
@@ -65,7 +77,13 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
             done::<Remove>(context, &RemoveParams { path, recursive }).await
         }
         Files::Mv(arguments) => done::<Move>(context, &transfer(arguments)).await,
-        Files::Cp(arguments) => done::<Copy>(context, &transfer(arguments)).await,
+        Files::Cp(arguments) => {
+            shown::<Copy>(context, &transfer(arguments), |copied| {
+                note_owner(copied.owner_kept);
+                String::new()
+            })
+            .await
+        }
     }
 }
 
@@ -74,9 +92,8 @@ async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure>
         Some(range) => line_range(range)?,
         None => (None, None),
     };
-    let path = arguments.path;
-    let tail = arguments.tail;
-    let params = ReadFileParams { path, first_line, last_line, tail, ..ReadFileParams::default() };
+    let cli::Read { path, tail, limit_bytes, .. } = arguments;
+    let params = ReadFileParams { path, first_line, last_line, tail, raw: false, limit_bytes };
     let result = context.call::<ReadFile>(&params).await?;
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
@@ -114,7 +131,7 @@ async fn grep(context: Context, arguments: cli::Grep) -> Result<(), Failure> {
         context: arguments.context,
     };
     shown::<Grep>(context, &params, |grepped| {
-        warn_if(grepped.truncated);
+        note_missing(grepped.truncated, grepped.unreadable);
         lines(grepped.lines.into_iter().map(|line| {
             let path = if line.path.is_empty() { &arguments.path } else { &line.path };
             let mark = if line.matches { ':' } else { '-' };
@@ -133,13 +150,25 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn trimmed(diff: String) -> String {
-    diff.trim_end_matches('\n').to_owned()
+fn change(edited: EditFileResult) -> String {
+    note_owner(edited.owner_kept);
+    edited.diff.trim_end_matches('\n').to_owned()
 }
 
-fn warn_if(truncated: bool) {
+fn note_owner(kept: bool) {
+    if !kept {
+        output::note(
+            "(the file belongs to the daemon's user now, who may not give it to its owner)",
+        );
+    }
+}
+
+fn note_missing(truncated: bool, unreadable: usize) {
     if truncated {
         output::note("(there are more: raise --limit, or look in a smaller place)");
+    }
+    if unreadable > 0 {
+        output::note(&format!("(files or directories that could not be read: {unreadable})"));
     }
 }
 

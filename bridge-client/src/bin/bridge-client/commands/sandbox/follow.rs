@@ -37,9 +37,10 @@ pub async fn run(context: Context, arguments: Run) -> Result<(), Failure> {
 pub async fn wait(context: Context, arguments: Wait) -> Result<(), Failure> {
     let shell = ShellName(arguments.shell.shell);
     let wait = options(&context, &arguments.limits);
-    let params = WaitParams { shell: shell.clone(), command: None, from: arguments.from, wait };
+    let (command, from) = (arguments.command, arguments.from);
+    let params = WaitParams { shell: shell.clone(), command, from, wait };
     let params = to_raw_value(&params).expect("our own types always print");
-    follow::<WaitForCommand>(context, shell, arguments.from, params, arguments.limits.raw).await
+    follow::<WaitForCommand>(context, shell, from, params, arguments.limits.raw).await
 }
 
 fn options(context: &Context, limits: &Limits) -> WaitOptions {

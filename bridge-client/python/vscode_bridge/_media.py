@@ -1,0 +1,25 @@
+"""Pictures and the like. The public name is in ``agent`` and ``sandbox``."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Media:
+    """A picture, a film, a sound or a document."""
+
+    media_type: str
+    """For instance ``image/png``."""
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def from_base64(cls, media_type: str, content: str) -> Media:
+        return cls(media_type, base64.b64decode(content))
+
+    @classmethod
+    def from_url(cls, url: str) -> Media:
+        """What is in a data URL, as the bridge writes them."""
+        media_type, _, content = url[len("data:") :].partition(";base64,")
+        return cls.from_base64(media_type, content)
