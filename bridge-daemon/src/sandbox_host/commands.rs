@@ -134,17 +134,11 @@ async fn stream(
         },
         started = job.started() => started?,
     }
-    let from = from.map_or_else(|| job.output().map(|range| range.start), Ok);
-    let output = from.and_then(|offset| Ok((offset, job.follow_from(offset)?)));
-    let (mut offset, mut output) = match (output, ended.take()) {
-        (Ok(following), before) => {
-            ended = before;
-            following
-        }
-        // When the shell was closed, its log went with it.
-        (Err(_), Some(finished)) => return Ok(finished),
-        (Err(error), None) => return Err(error),
+    let mut offset = match from {
+        Some(offset) => offset,
+        None => job.output()?.start,
     };
+    let mut output = job.follow_from(offset)?;
     let mut buffer = vec![0; PIECE];
     loop {
         let read = tokio::select! {
@@ -157,17 +151,13 @@ async fn stream(
                 continue;
             }
         };
-        match (read, &ended) {
-            (Ok(read @ 1..), _) => {
+        match read? {
+            0 => break,
+            read => {
                 let base64 = BASE64_STANDARD.encode(&buffer[..read]);
                 caller.progress(&OutputProgress { offset, base64 });
                 offset += read as u64;
             }
-            // Nothing more will come; when the shell was closed, its log went with it.
-            (_, Some(_)) => break,
-            (Ok(_), None) => break,
-            (Err(_), None) if job.result().is_some() => break,
-            (Err(error), None) => return Err(error),
         }
     }
     match ended {
@@ -187,15 +177,7 @@ async fn state(
     };
     let shown = options.output_bytes.unwrap_or(SHOWN).min(READ_MOST);
     let session = job.session().clone();
-    let view = session.log().view(range.clone(), shown);
-    let view = match (view, &progress) {
-        (Ok(view), _) => view,
-        // The log is gone with the shell; what counts is how the command ended.
-        (Err(_), Progress::Finished(result)) if result.ended != Ended::AtPrompt => {
-            View { head: Vec::new(), omitted: range.end..range.end, tail: Vec::new() }
-        }
-        (Err(error), _) => return Err(error::shell(error)),
-    };
+    let view = session.log().view(range.clone(), shown).map_err(error::shell)?;
     let omitted = (!view.omitted.is_empty())
         .then_some(Span { start: view.omitted.start, end: view.omitted.end });
     let text = text(&session, view, colours(options.colours)).await;

@@ -1,10 +1,7 @@
 //! The output of a command, for those who want it as it comes.
 
 use super::{ActionError, OutputPiece, OutputSink, harmless::Harmless};
-use crate::{
-    Error,
-    shell::{Job, Progress, Wait, boundary::whole_length},
-};
+use crate::shell::{Job, Progress, Wait, boundary::whole_length};
 
 /// Waits and passes the output on as it comes. A receiver that has gone does not matter.
 pub(super) async fn follow(
@@ -13,26 +10,13 @@ pub(super) async fn follow(
     wait: Wait,
     sink: &OutputSink,
 ) -> Result<Progress, ActionError> {
-    match pass_on(job, from, wait, sink).await {
-        // When the shell was closed, its log went with it; what counts is the result.
-        Err(error) => job.result().map(Progress::Finished).ok_or_else(|| error.into()),
-        progress => Ok(progress?),
-    }
-}
-
-async fn pass_on(
-    job: &Job,
-    from: Option<u64>,
-    wait: Wait,
-    sink: &OutputSink,
-) -> Result<Progress, Error> {
     let waiting = job.wait(wait);
     tokio::pin!(waiting);
     tokio::select! {
         biased;
         started = job.started() => started?,
         // One that is not heard of has limits, too.
-        progress = &mut waiting => return progress,
+        progress = &mut waiting => return Ok(progress?),
     }
     let offset = match from {
         Some(offset) => offset,
