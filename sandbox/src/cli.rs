@@ -250,7 +250,6 @@ async fn shell(config: Config, verb: Verb) -> anyhow::Result<ExitCode> {
 /// Shows the output of a job as it comes, until it ends or the wait does.
 async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode> {
     let wait = Wait { quiet: arguments.quiet, limit: arguments.limit, ..Wait::default() };
-    job.started().await?;
     let mut output = job.follow()?;
     let mut buffer = vec![0; 64 * 1024];
     let waiting = job.wait(wait);

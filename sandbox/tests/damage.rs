@@ -68,6 +68,8 @@ fn clients_of_former_owners_are_ended() {
         let mut client = Command::new("tmux")
             .arg("-S")
             .arg(home.root().join("tmux"))
+            .arg("-f")
+            .arg(home.root().join("tmux.conf"))
             .args(["-C", "attach-session", "-t", "keeper"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -365,6 +365,48 @@ fn a_command_that_is_interrupted_before_it_begins_never_does() {
 }
 
 #[test]
+fn keys_that_were_begun_and_traps_do_not_hold_up_a_command() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        finish(&session, "trap 'exit 3' INT; v=1").await;
+        for key in ["ESC", "C-x", "C-v"] {
+            press(&session, &[key]).await;
+            assert_eq!(run(&session, "echo v=$v").await, (0, "v=1\n".into()), "{key}");
+        }
+        // What refuses our call lets nothing begin, and that is said.
+        finish(
+            &session,
+            "trap - INT; shopt -s extdebug; trap '[[ $BASH_COMMAND == echo* ]]' DEBUG",
+        )
+        .await;
+        assert_eq!(finish(&session, "echo hi").await.exit_code, -1);
+        session.close().await.unwrap();
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn another_bash_in_the_place_of_the_shell_gets_no_keys() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let job = session.run("exec bash --norc").await.unwrap();
+        let from = start_of(&job).await;
+        until_printed(&session, from, "bash-").await;
+        let progress = still_running(&job, Wait::at_most(Duration::from_secs(1))).await;
+        assert_eq!(progress.input, InputHint::Keys);
+        session.type_bytes("echo here; exit 6\r").await.unwrap();
+        let result = ended(&job).await;
+        assert_eq!((result.exit_code, &result.ended), (6, &Ended::ShellExited));
+        assert!(!text_of(&session, &result).contains("77"), "{}", text_of(&session, &result));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
 fn a_program_that_has_left_its_terminal_has_no_foreground_to_signal() {
     test(async {
         let home = Home::new();

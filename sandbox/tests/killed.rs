@@ -10,7 +10,7 @@ mod support;
 use std::{env, fs, process::Command, time::Duration};
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use sandbox::shell::{Config, ProcessId, Session};
+use sandbox::shell::{Config, Key, Phase, ProcessId, Progress, Session, Wait};
 use support::{
     Home, Owner, control_client, ended, id, kill, processes_with, recorders, run, start_of, test,
     text_of, until_changed, until_gone, until_printed, within,
@@ -114,24 +114,92 @@ fn owners_may_be_killed_at_the_birth_of_a_session() {
     });
 }
 
-/// What the owner leaves that is killed after it has said what it expects, and before the shell knows.
+/// The owner is killed after the shell was given a command, and before it has heard the call.
 #[test]
 fn a_command_that_never_reached_its_shell_is_sent_by_the_next_owner() {
     test(async {
         let home = Home::new();
-        let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        assert_eq!(run(&session, "echo first").await, (0, "first\n".into()));
-        drop((session, shells));
-        let directory = home.root().join("sessions/a");
-        fs::write(directory.join("command"), "echo second; (exit 4)").unwrap();
-        fs::write(directory.join("expected"), "2 command 00 00\n").unwrap();
+        with_a_key_that_takes_the_call(&home).await;
+        let owner = Owner::run(&home, "echo second; (exit 4)");
+        until_expected(&home, "2 command").await;
+        owner.kill();
         let shells = home.open().await;
         let session = shells.get(&id("a")).unwrap();
         let job = session.latest().unwrap();
         let result = ended(&job).await;
         assert_eq!((job.seq(), result.exit_code), (2, 4));
         assert_eq!(text_of(&session, &result), "second\n");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// A session at whose prompt the next key is taken as it is, and which nobody owns.
+async fn with_a_key_that_takes_the_call(home: &Home) {
+    let shells = home.open().await;
+    let session = home.session(&shells, "a").await;
+    assert_eq!(run(&session, "echo first").await, (0, "first\n".into()));
+    session.press(["C-v".parse::<Key>().unwrap()]).await.unwrap();
+}
+
+/// Waits until an owner has said what it expects of the shell.
+async fn until_expected(home: &Home, wanted: &str) {
+    let file = home.root().join("sessions/a/expected");
+    let is_wanted = || fs::read_to_string(&file).is_ok_and(|text| text.starts_with(wanted));
+    until_changed(&file, "the command", is_wanted).await;
+}
+
+#[test]
+fn a_command_that_was_called_off_is_not_run_by_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        with_a_key_that_takes_the_call(&home).await;
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let job = session.run("echo ran >ran").await.unwrap();
+        session.press([Key::interrupt()]).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, -1);
+        drop((job, session, shells));
+        for _ in 0..2 {
+            let shells = home.open().await;
+            let session = shells.get(&id("a")).unwrap();
+            assert_eq!(session.latest().unwrap().result().unwrap().exit_code, -1);
+            assert_eq!(session.status().phase, Phase::Idle);
+        }
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        assert_eq!(run(&session, "ls").await, (0, String::new()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_command_whose_word_comes_late_is_not_run_again_by_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        run(&session, "true").await;
+        drop((session, shells));
+        let recorder = recorders(&home)[0].to_string();
+        let signal = |name: &str| {
+            let sent = Command::new("kill").args([name, &recorder]).status();
+            assert!(sent.unwrap().success());
+        };
+        signal("-STOP");
+        let owner = Owner::run(&home, "echo ran >>times; echo did");
+        let times = home.work().join("times");
+        until_changed(&home.work(), "the command", || times.exists()).await;
+        owner.kill();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let job = session.latest().unwrap();
+        // Longer than it takes to call again a shell that has not begun.
+        let wait = Wait { limit: Some(Duration::from_secs(5)), ..Wait::default() };
+        assert!(matches!(job.wait(wait).await.unwrap(), Progress::Running(_)));
+        signal("-CONT");
+        let result = ended(&job).await;
+        assert_eq!((result.exit_code, &*text_of(&session, &result)), (0, "did\n"));
+        assert_eq!(fs::read_to_string(times).unwrap(), "ran\n");
         shells.shut_down().await.unwrap();
     });
 }

@@ -143,7 +143,8 @@ fn the_directory_is_where_the_shell_is_whatever_it_calls_it() {
             ("PWD=/forged", &deep),
             ("PWD=relative", &deep),
             ("unset PWD", &deep),
-            ("cd ../link", &link),
+            ("cd /proc/self/cwd", &deep),
+            ("cd ~/link", &link),
         ] {
             assert_eq!(finish(&session, text).await.cwd, *place, "{text}");
         }

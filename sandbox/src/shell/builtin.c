@@ -101,6 +101,7 @@ enum {
     HOOK_INDEX = 7717,
     RUN_KEY = 0x1e,  /* Ctrl-^ */
     HISTORY_MAX = 4096,
+    LONGEST_PLACE = 16 * 1024, /* half of what the recorder takes for a marker */
 };
 static char hook[] = "__sb prompt";
 static char name[] = "__sb"; /* of the builtin, and of what bash undoes for it */
@@ -221,16 +222,19 @@ static const char *python(void)
     return found && found[0] == '/' ? found : "";
 }
 
-/* The directory by the name that the shell has for it, unless a command has changed that without going there. */
+/* The directory by the name that the shell has for it, unless a command has changed that without going there, or
+ * it means another directory to others (/proc/self). Empty if it is too long to be told. */
 static char *place(void)
 {
     const char *pwd = get_string_value("PWD");
     struct stat named, here;
-    if (pwd && pwd[0] == '/' && stat(pwd, &named) == 0 && stat(".", &here) == 0 &&
-        named.st_dev == here.st_dev && named.st_ino == here.st_ino)
-        return encoded(pwd);
-    char *path = getcwd(NULL, 0), *copy = encoded(path ? path : pwd ? pwd : "");
+    int is_right = pwd && pwd[0] == '/' && strncmp(pwd, "/proc/", 6) != 0 && stat(pwd, &named) == 0 &&
+                   stat(".", &here) == 0 && named.st_dev == here.st_dev && named.st_ino == here.st_ino;
+    char *path = is_right ? NULL : getcwd(NULL, 0);
+    char *copy = encoded(path ? path : pwd ? pwd : "");
     free(path);
+    if (strlen(copy) > LONGEST_PLACE)
+        copy[0] = 0;
     return copy;
 }
 
@@ -339,6 +343,9 @@ static int tell_exports(int count, int key)
     for (char **variable = export_env; *variable; variable++)
         end = stpcpy(end, *variable) + 1;
     *end = 0;
+    /* A limit on the size of files is an error for us, and no reason to die. */
+    struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
+    sigaction(SIGXFSZ, &ignored, &before);
     size_t written = 0;
     while (written <= length) {
         ssize_t more = pwrite(exports, all + written, length + 1 - written, written);
@@ -346,6 +353,7 @@ static int tell_exports(int count, int key)
             break;
         written += more;
     }
+    sigaction(SIGXFSZ, &before, NULL);
     free(all);
     return 0;
 }
@@ -371,6 +379,9 @@ static void take_hold(void)
     bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
     for (int i = 0; i < KEYMAPS; i++)
         rl_bind_key_in_map(RUN_KEY, press, rl_get_keymap_by_name(keymaps[i]));
+    /* Also where somebody has begun to press another. */
+    rl_bind_keyseq_in_map("\\e\\C-^", press, rl_get_keymap_by_name("emacs"));
+    rl_bind_keyseq_in_map("\\C-x\\C-^", press, rl_get_keymap_by_name("emacs"));
 }
 
 static void forget_left(void)

@@ -22,7 +22,7 @@ use super::{
 use crate::{Error, Result};
 
 /// The key on which the builtin tells again how its last command has ended.
-const RECOVER_KEY: &[u8] = b"\x1b[7717~";
+pub(super) const RECOVER_KEY: &[u8] = b"\x1b[7717~";
 /// How long until a look at a shell of which something may be lost, or another at one that is still starting.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How long a shell that was asked for its report may take.
@@ -170,10 +170,8 @@ impl Task {
         if !self.is_at_prompt() {
             return;
         }
-        match (has_begun, interrupted) {
-            (false, true) if self.take_back() => self.give_up(),
-            (false, false) => {}
-            _ => self.ask_for_report().await,
+        if has_begun || interrupted {
+            self.ask_for_report().await;
         }
     }
 
@@ -214,8 +212,11 @@ impl Task {
         let _ = self.type_bytes(RECOVER_KEY).await;
     }
 
-    fn give_up(&mut self) {
+    /// Reports a command of whose end nothing will be heard, and sees to it that the next owner does so, too.
+    pub(super) fn give_up(&mut self) {
         if let Current::Running(running) = mem::replace(&mut self.current, Current::Idle) {
+            self.entry.latest = Some(Latest { seq: running.seq, exit_code: None });
+            let _ = self.launcher.dir.save(&self.entry);
             let end = fs::metadata(self.launcher.dir.log()).map_or(0, |file| file.len());
             self.report_without_shell(running, -1, Ended::AtPrompt, end, SystemTime::now());
             self.become_idle();

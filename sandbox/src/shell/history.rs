@@ -27,6 +27,8 @@ pub(super) struct History {
     pub(super) unheard: Option<Seq>,
     /// Whether the recorder was killed when there was nobody to replace it.
     pub(super) recorder_died: bool,
+    /// Whether the running command was given up.
+    pub(super) is_given_up: bool,
 }
 
 impl History {
@@ -62,15 +64,8 @@ impl History {
         let look_at = Some(Instant::now() + LOOK_AGAIN);
         let running = |seq| {
             let (status, receiver) = watch::channel(JobStatus::default());
-            let running = Running {
-                seq,
-                status,
-                lost: 0,
-                interrupted: false,
-                asked: 0,
-                may_be_unsent: true,
-                look_at,
-            };
+            let running =
+                Running { seq, status, lost: 0, interrupted: false, asked: 0, called: 0, look_at };
             // What may have run is not run again.
             if has_gap && !is_heard {
                 running.assume_begun(&launcher.dir.log());
@@ -97,7 +92,10 @@ impl History {
                 (Current::Starting { seq, deadline, look_at, before }, latest)
             }
         };
-        Ok(Self { cwd, next_seq: seq + 1, current, latest, unheard, recorder_died })
+        let is_given_up =
+            expected.kind == Kind::Command && entry.latest == Some(Latest { seq, exit_code: None });
+        let next_seq = seq + 1;
+        Ok(Self { cwd, next_seq, current, latest, unheard, recorder_died, is_given_up })
     }
 }
 

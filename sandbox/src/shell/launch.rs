@@ -205,8 +205,9 @@ impl SecretPipe {
         }
     }
 
-    /// Whether a shell says that it evaluates a text (see `builtin.c`).
-    pub(crate) fn is_evaluating(shell: ProcessId, path: &Path) -> bool {
+    /// Whether a shell has its end of the pipe and does not say that it evaluates a text (see `builtin.c`). A program that
+    /// has taken its place has not.
+    pub(crate) fn is_ready(shell: ProcessId, path: &Path) -> bool {
         let flags = find_descriptor(shell, path).and_then(|link| {
             let number = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
             fs::read_to_string(format!("/proc/{}/fdinfo/{number}", shell.pid))
@@ -215,7 +216,7 @@ impl SecretPipe {
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
             u32::from_str_radix(flags.trim(), 8).ok()
         });
-        flags.is_some_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::APPEND))
+        flags.is_some_and(|flags| !OFlags::from_bits_retain(flags).contains(OFlags::APPEND))
     }
 
     fn open(path: &Path) -> io::Result<Self> {
@@ -228,13 +229,15 @@ impl SecretPipe {
     pub(crate) fn announce(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
         let (start, end) = (Nonce::fresh(), Nonce::fresh());
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
-        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
-            .map_err(Error::io("writing the digests"))?;
         // Of a fixed length each, as `builtin.c` reads them.
         let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
+        // First, so that whoever finds the digests knows that the secrets were there to be taken.
         self.0
             .write_all(secrets.as_bytes())
-            .map_err(Error::io("writing to the shell's secret pipe"))
+            .map_err(Error::io("writing to the shell's secret pipe"))?;
+        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
+            .map_err(Error::io("writing the digests"))
+            .map(drop)
     }
 
     /// Takes away the secrets that the shell has not taken, and says whether there were any. Without them, or

@@ -127,12 +127,12 @@ pub(crate) struct Entry {
     /// The process that tmux has started; the shell is its child (see `launch`).
     pub(crate) leader: ProcessId,
     pub(crate) size: Size,
-    /// The latest command of the shells that have died, if there was one.
+    /// The latest command of the shells that have died, or that was given up, if there was one.
     #[serde(default)]
     pub(crate) latest: Option<Latest>,
 }
 
-/// A command of a shell that has died.
+/// A command of a shell that has died, or of whose end nothing will be heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Latest {
     pub(crate) seq: Seq,

@@ -21,7 +21,7 @@ use super::{
 use crate::{Error, Result};
 
 /// The key that runs the command that lies ready. The builtin binds it.
-const RUN_KEY: &str = "-H 1e";
+pub(super) const RUN_KEY: &str = "-H 1e";
 /// The same with keys that bash has from birth, for the case that ours is bound to something else. The space
 /// before the clearing is for an empty line, on which bash would ring the bell.
 pub(super) const CALL_KEYS: &[u8] = b"\x05 \x15 __sb\n";
@@ -112,7 +112,7 @@ impl Task {
             lost: 0,
             interrupted: false,
             asked: 0,
-            may_be_unsent: false,
+            called: 0,
             look_at: Some(Instant::now() + START_LIMIT),
         });
         self.status.send_modify(|status| status.phase = Phase::Running(seq));
@@ -164,7 +164,7 @@ impl Task {
         Ok(())
     }
 
-    async fn send_keys(&self, keys: &str) -> Result<()> {
+    pub(super) async fn send_keys(&self, keys: &str) -> Result<()> {
         let [leave_mode, press] = self.keys(keys);
         self.launcher.tmux.ask_all(&[&leave_mode, &press]).await.map(drop)
     }
@@ -177,10 +177,13 @@ impl Task {
     }
 
     fn note_interrupt(&mut self) {
-        if let Current::Running(running) = &mut self.current {
-            running.interrupted = true;
-            // What the shell says of its end may be lost with it.
-            running.look_at.get_or_insert(Instant::now() + LOOK_AGAIN);
+        self.catch_up();
+        let Current::Running(running) = &mut self.current else { return };
+        running.interrupted = true;
+        // What the shell says of its end may be lost with it.
+        running.look_at = Some(Instant::now() + LOOK_AGAIN);
+        if !running.has_begun() && self.pipe.empty() {
+            self.give_up();
         }
     }
 
@@ -211,23 +214,18 @@ impl Task {
     }
 }
 
-/// Whether a text may contain `set +o emacs` or `set +o vi`. A text that only looks like it is run all
+/// Whether a text may contain `set +o emacs`, `shopt -uo vi` or the like. A text that only looks like it is run all
 /// the same; it merely does not show the numbers of its background jobs.
 fn turns_line_editing_off(text: &[u8]) -> bool {
+    let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
     // Cheap, for the texts that do not.
-    if memchr::memmem::find(text, b"+o").is_none() {
+    if !has(b"+o") && !has(b"shopt") {
         return false;
     }
-    let between = |byte: &u8| byte.is_ascii_whitespace() || b";&|(){}'\"".contains(byte);
-    let mut words = text.split(between).filter(|word| !word.is_empty()).peekable();
-    while let Some(word) = words.next() {
-        let is_mode = |word: &&&[u8]| matches!(**word, b"emacs" | b"vi");
-        if word.starts_with(b"+")
-            && word.ends_with(b"o")
-            && words.peek().is_some_and(|next| is_mode(&next))
-        {
-            return true;
-        }
-    }
-    false
+    let between = |byte: &u8| byte.is_ascii_whitespace() || b";&|(){}'\"\\".contains(byte);
+    let words: Vec<_> = text.split(between).filter(|word| !word.is_empty()).collect();
+    let is_mode = |word: &[u8]| matches!(word, b"emacs" | b"vi");
+    let is_off = |word: &[u8]| word.starts_with(b"+") && word.ends_with(b"o");
+    words.windows(2).any(|pair| is_off(pair[0]) && is_mode(pair[1]))
+        || words.contains(&&b"shopt"[..]) && words.iter().any(|word| is_mode(word))
 }

@@ -285,6 +285,7 @@ impl Shells {
             latest: None,
             unheard: None,
             recorder_died: false,
+            is_given_up: false,
         };
         // There is no shell yet, and looking for it would only keep it from starting.
         self.spawn(launcher, entry, None, launched.pipe, history)
@@ -365,7 +366,7 @@ impl Shells {
         pipe: SecretPipe,
         history: History,
     ) -> Result<Session> {
-        let History { cwd, next_seq, current, latest, .. } = history;
+        let History { cwd, next_seq, current, latest, is_given_up, .. } = history;
         let index = launcher.dir.index();
         let phase = match &current {
             Current::Starting { .. } => Phase::Starting,
@@ -400,6 +401,9 @@ impl Shells {
         };
         // What is in the index already is known before anybody can ask.
         task.catch_up();
+        if is_given_up {
+            task.give_up();
+        }
         tokio::spawn(task.run(control_receiver));
         Ok(session)
     }

@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     alive::Alive,
+    ending::RECOVER_KEY,
     index::{Event, IndexReader, What},
     input,
     job::JobWatch,
@@ -28,13 +29,16 @@ use super::{
     marker::{EndReport, Kind, Marker, Seq},
     messages::{Answer, Control},
     process::ProcessId,
-    requests::{CALL_KEYS, START_LIMIT},
+    requests::{CALL_KEYS, RUN_KEY, START_LIMIT},
     state::{CommandResult, Ended, JobStatus, Phase, Started, Status},
     watch::FileWatch,
 };
 
 /// How long tmux may take to notice that a shell has died, and the recorder to write its last event.
 pub(super) const DEATH_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often a shell that is not heard is called again.
+const CALLS: u32 = 3;
 
 /// Everything that the task knows.
 pub(crate) struct Task {
@@ -97,8 +101,8 @@ pub(crate) struct Running {
     pub(crate) interrupted: bool,
     /// How often the shell was asked for its report by the key for that.
     pub(crate) asked: u32,
-    /// Whether the secrets may not have got to the shell: its owner was killed.
-    pub(crate) may_be_unsent: bool,
+    /// How often the shell was called again because it was not heard.
+    pub(crate) called: u32,
     /// When to look after it: until it has begun, in case the call did not reach the shell; for a shell that was
     /// asked for its report, in case none has come; and once where another owner has begun it.
     pub(crate) look_at: Option<Instant>,
@@ -223,25 +227,34 @@ impl Task {
         }
     }
 
-    /// For a command that is not heard of, while its shell is at its prompt.
+    /// For a command that is not heard of, while its shell is at its prompt. If it has not taken the secrets, it has not
+    /// begun, and does nothing without them if the first call comes late. If it has, it has begun, and only its word
+    /// has not come through: a full disk holds that back, too. It is asked to say it once more, in case it is lost.
     async fn call_again(&mut self) {
-        if !self.is_at_prompt() || !self.take_back() {
+        if !self.is_at_prompt() {
             return;
         }
-        let Current::Running(Running { seq, .. }) = self.current else { return };
-        // The keys may have become part of something unfinished.
-        self.shell().send(rustix::process::Signal::INT);
+        let Current::Running(running) = &mut self.current else { return };
+        let (seq, called) = (running.seq, running.called);
+        running.called += 1;
+        let has_begun = !self.pipe.empty();
+        if has_begun && called == 1 {
+            let _ = self.type_bytes(RECOVER_KEY).await;
+        }
+        if has_begun {
+            return;
+        }
+        if called == CALLS {
+            return self.give_up();
+        }
         let _ = self.pipe.announce(&self.launcher.dir, seq, Kind::Command);
-        let _ = self.type_bytes(CALL_KEYS).await;
-    }
-
-    /// Takes the secrets of the present command from the shell, if it has not taken them itself. If so, it has not
-    /// begun, and does nothing if the call comes late. If not, it has begun, and only its word has not come
-    /// through: a full disk holds that back, too.
-    pub(super) fn take_back(&mut self) -> bool {
-        let Current::Running(running) = &mut self.current else { return false };
-        let was_unsent = std::mem::take(&mut running.may_be_unsent);
-        self.pipe.empty() || was_unsent
+        if called == 0 {
+            let _ = self.send_keys(RUN_KEY).await;
+        } else {
+            // The key may have become part of something unfinished.
+            self.shell().send(rustix::process::Signal::INT);
+            let _ = self.type_bytes(CALL_KEYS).await;
+        }
     }
 
     /// Takes in what the recorder has written since the last look.
@@ -340,16 +353,18 @@ impl Task {
     /// Whether the shell is at its prompt: it edits a line, and not because a text reads one.
     pub(super) fn is_at_prompt(&self) -> bool {
         let shell = self.shell();
-        input::shell_edits_line(shell)
-            && !SecretPipe::is_evaluating(shell, &self.launcher.dir.pipe())
+        input::shell_edits_line(shell) && SecretPipe::is_ready(shell, &self.launcher.dir.pipe())
     }
 
     pub(super) fn shell(&self) -> ProcessId {
         self.status.borrow().shell
     }
 
+    /// One that could not be told is not known.
     fn set_cwd(&self, cwd: PathBuf) {
-        self.status.send_modify(|status| status.cwd = cwd);
+        if !cwd.as_os_str().is_empty() {
+            self.status.send_modify(|status| status.cwd = cwd);
+        }
     }
 }
 

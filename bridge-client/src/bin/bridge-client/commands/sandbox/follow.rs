@@ -137,7 +137,13 @@ fn exit(state: &CommandState) -> Result<(), Failure> {
         Some(0) => Ok(()),
         Some(code) => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),
         None => {
-            output::complain(&format!("shell {shell} was closed while the command ran"));
+            let problem = match ending.ended {
+                HowEnded::AtPrompt => "its end is not known, or it was interrupted before it began",
+                HowEnded::ShellExited => "its shell has ended before it began",
+                HowEnded::ShellClosed => "its shell was closed",
+                HowEnded::ServerGone => "tmux has ended, and its shell with it",
+            };
+            output::complain(&format!("the command in shell {shell} has no exit code: {problem}"));
             Err(Failure::Command(1))
         }
     }
