@@ -25,7 +25,7 @@ const LITTLE_MORE: u64 = 8 << 20;
 /// them: what was cut off a recording cannot be found again.
 const SESSION_FILES: [&str; 5] = ["session.json", "expected", "pid", "start", "command"];
 /// Not among them either: `builtin.so`, which living shells execute, as they do programs.
-const STATE_FILES: [&str; 4] = ["owner.lock", "client", "tmux.conf", "init.bash"];
+const STATE_FILES: [&str; 3] = ["owner.lock", "tmux.conf", "init.bash"];
 const CONNECTION_FILES: [&str; 2] = ["chaos.json", "chaos.host.json"];
 
 impl World {
@@ -169,7 +169,9 @@ impl World {
             let is_ours = process.mentions(" record ")
                 && process.arguments.trim_end().ends_with(directory.to_str().unwrap());
             let index = std::fs::read_to_string(directory.join("index")).unwrap_or_default();
-            is_ours && index.lines().any(|line| line.ends_with(&format!(" {}", process.pid)))
+            let pid = process.pid.to_string();
+            let names = |line: &str| line.starts_with("O ") && line.split(' ').nth(3) == Some(&pid);
+            is_ours && index.lines().any(names)
         })
     }
 
