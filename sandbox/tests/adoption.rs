@@ -172,13 +172,13 @@ fn a_session_whose_maker_was_called_off_is_somebodys() {
         Command::new("mkfifo").arg(&gate).status().unwrap();
         fs::write(home.work().join(".bashrc"), "echo begun; read -r x <~/gate; echo $x").unwrap();
         let shells = home.open().await;
-        let index = home.root().join("sessions/a/log");
+        let log = home.root().join("sessions/a/log");
         {
             let making = shells.create(home.spec("a"));
             tokio::pin!(making);
             let begun = async {
-                let is_begun = || fs::read_to_string(&index).is_ok_and(|log| log.contains("begun"));
-                while !is_begun() {
+                let is_begun = || fs::read_to_string(&log).is_ok_and(|log| log.contains("begun"));
+                while !is_begun() || shells.get(&id("a")).is_none() {
                     tokio::task::yield_now().await;
                 }
             };
