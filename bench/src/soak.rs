@@ -120,24 +120,24 @@ async fn come_and_go(target: Target) -> Result<()> {
 /// Shells that start, print and end, one that stays, and files.
 async fn shells(target: Target) -> Result<()> {
     let staying = json!({"shell": "staying"});
-    call(&mut target.connect().await?, "sandbox/createShell", &staying).await?;
+    call(&mut target.connect().await?, "shell/create", &staying).await?;
     for round in 0_u64.. {
         let mut socket = target.connect().await?;
         let shell = json!({"shell": format!("soak-{}", round % 3)});
-        call(&mut socket, "sandbox/createShell", &shell).await?;
+        call(&mut socket, "shell/create", &shell).await?;
         for number in 0..20 {
             let mut run = if number % 4 == 0 { staying.clone() } else { shell.clone() };
             run["command"] = json!(format!("echo {number}; seq 1 2000"));
             run["stream"] = json!(number % 2 == 0);
-            let ended = call(&mut socket, "sandbox/runCommand", &run).await?;
+            let ended = call(&mut socket, "shell/run", &run).await?;
             ensure!(ended["exitCode"] == 0, "a command failed: {ended}");
             let text = format!("{round} {number}\n").repeat(1000);
             let file = json!({"path": "soak.txt", "text": text});
-            call(&mut socket, "sandbox/writeFile", &file).await?;
-            let read = call(&mut socket, "sandbox/readFile", &json!({"path": "soak.txt"})).await?;
+            call(&mut socket, "file/write", &file).await?;
+            let read = call(&mut socket, "file/read", &json!({"path": "soak.txt"})).await?;
             ensure!(read["text"] == text, "the file holds something else: {read}");
         }
-        call(&mut socket, "sandbox/closeShell", &shell).await?;
+        call(&mut socket, "shell/close", &shell).await?;
     }
     Ok(())
 }

@@ -162,6 +162,7 @@ fn hello(caller: &Caller, params: HelloParams) -> Result<HelloResult, WireError>
         protocol: PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         session,
+        rights: None,
         role: caller.role.name().to_owned(),
     })
 }

@@ -13,7 +13,7 @@
 //! Payloads are never re-encoded. `params`, `result` and `error` stay slices of the text they
 //! arrived in, so `1e400`, `1.0`, key order and lone surrogates reach the other end unchanged.
 //!
-//! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`error`], [`limits`],
+//! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`rights`], [`error`], [`limits`],
 //! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`secret`], [`text`].
 
 pub mod message;
@@ -22,6 +22,7 @@ pub mod print;
 pub mod id;
 pub mod method;
 pub mod methods;
+pub mod rights;
 
 pub mod error;
 pub mod limits;
@@ -36,6 +37,7 @@ pub use error::{ErrorKind, WireError};
 pub use id::{CallId, InvalidSession, RequestId, SessionId};
 pub use message::{Dialect, Event, Message, Notification, Outcome, Rejection, Request, Response};
 pub use method::Method;
+pub use rights::{Right, Rights};
 pub use secret::Secret;
 
 /// Version of the protocol that this crate speaks; `bridge/hello` negotiates it.

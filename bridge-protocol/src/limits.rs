@@ -21,14 +21,15 @@ pub const UNKNOWN_MEMBERS: usize = 16;
 /// Longest deadline of a request to a host, unless its method says otherwise. A longer `timeout` is shortened to this.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 
-/// The same for `sandbox/*`: commands take as long as they take.
-pub const SANDBOX_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest deadline of a request for a tool that works on shells, files, cells or pages: commands take as long
+/// as they take.
+pub const TOOL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Deadline of a request that names none, unless its method says otherwise.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Deadline of a `sandbox/*` request that names none: a shell may be slow to start, a tree large to search.
-pub const SANDBOX_TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
+/// Deadline of a request for such a tool that names none: a shell may be slow to start, a tree large to search.
+pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
 
 #[cfg(test)]
 mod tests {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::limits::{SANDBOX_TIMEOUT_DEFAULT, SANDBOX_TIMEOUT_MAX, TIMEOUT_DEFAULT, TIMEOUT_MAX};
-use crate::methods::MethodType;
-use crate::methods::action::Execute;
-use crate::methods::sandbox::commands::{RunCommand, WaitForCommand};
+use crate::methods::{
+    self, Chat, ExecuteCommand, GetChatHistory, MethodSpec, MethodType, ShowMessage, Within,
+};
+use crate::rights::Rights;
 
 /// A method that every VS Code host serves. A host may offer others by registering their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,10 +28,10 @@ impl Method {
     /// The canonical name, the only one that hosts see.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Chat => "vscode/chat",
-            Self::ShowMessage => "vscode/showMessage",
-            Self::ExecuteCommand => "vscode/executeCommand",
-            Self::GetChatHistory => "vscode/getChatHistory",
+            Self::Chat => Chat::NAME,
+            Self::ShowMessage => ShowMessage::NAME,
+            Self::ExecuteCommand => ExecuteCommand::NAME,
+            Self::GetChatHistory => GetChatHistory::NAME,
         }
     }
 
@@ -46,13 +46,6 @@ impl Method {
             _ => None,
         }
     }
-
-    const fn default_timeout(self) -> Duration {
-        match self {
-            Self::ExecuteCommand => Duration::from_secs(10),
-            Self::Chat | Self::ShowMessage | Self::GetChatHistory => TIMEOUT_DEFAULT,
-        }
-    }
 }
 
 /// Whether the daemon answers this name itself and never forwards it.
@@ -60,27 +53,30 @@ pub fn is_own(name: &str) -> bool {
     name.starts_with("bridge/") || name.starts_with("runtime/")
 }
 
-/// Whether this name belongs to the daemon's own sandbox; no other host may serve it: it would read and
-/// forge whatever an agent does.
-pub fn is_sandbox(name: &str) -> bool {
-    name.starts_with("sandbox/") || name.starts_with("action/")
-}
-
 /// Deadline of a request that names none.
 pub fn default_timeout(name: &str) -> Duration {
-    match name {
-        // They have limits of their own, and who gives none wants to wait for the end.
-        RunCommand::NAME | WaitForCommand::NAME | Execute::NAME => SANDBOX_TIMEOUT_MAX,
-        _ if is_sandbox(name) => SANDBOX_TIMEOUT_DEFAULT,
-        _ => Method::from_name(name).map_or(TIMEOUT_DEFAULT, Method::default_timeout),
-    }
+    within(name).default_timeout()
 }
 
 /// Longest deadline of a request; a longer one is shortened to this.
 pub fn longest_timeout(name: &str) -> Duration {
-    match is_sandbox(name) {
-        true => SANDBOX_TIMEOUT_MAX,
-        false => TIMEOUT_MAX,
+    within(name).longest_timeout()
+}
+
+/// The rights that a client needs to call a method. One that the catalogue does not list may do anything, so
+/// it needs all of them.
+pub fn needed_rights(name: &str) -> Rights {
+    spec(name).map_or(Rights::ALL, |spec| spec.needs)
+}
+
+fn within(name: &str) -> Within {
+    spec(name).map_or(Within::Talk, |spec| spec.within)
+}
+
+fn spec(name: &str) -> Option<&'static MethodSpec> {
+    match Method::from_name(name) {
+        Some(method) => methods::find(method.name()),
+        None => methods::find(name),
     }
 }
 

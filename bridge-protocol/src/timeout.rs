@@ -102,7 +102,7 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{SANDBOX_TIMEOUT_MAX, TIMEOUT_MAX};
+    use crate::limits::{TIMEOUT_MAX, TOOL_TIMEOUT_MAX};
 
     fn read(params: &str) -> Result<RoutingParams, String> {
         RoutingParams::read(Some(serde_json::from_str::<&RawValue>(params).unwrap()))
@@ -142,13 +142,13 @@ mod tests {
     #[test]
     fn commands_of_the_sandbox_take_as_long_as_they_take() {
         let hour = Duration::from_secs(3600);
-        assert_eq!(Allowance::new(Some(3_600_000.0), "sandbox/readFile"), Allowance::Chosen(hour));
-        let longest = Allowance::Default(SANDBOX_TIMEOUT_MAX);
-        assert_eq!(Allowance::new(None, "sandbox/runCommand"), longest);
-        assert_eq!(Allowance::new(None, "sandbox/wait"), longest);
+        assert_eq!(Allowance::new(Some(3_600_000.0), "file/read"), Allowance::Chosen(hour));
+        let longest = Allowance::Default(TOOL_TIMEOUT_MAX);
+        assert_eq!(Allowance::new(None, "shell/run"), longest);
+        assert_eq!(Allowance::new(None, "shell/wait"), longest);
         assert_eq!(Allowance::new(None, "action/execute"), longest);
         let short = Allowance::Default(Duration::from_secs(120));
-        assert_eq!(Allowance::new(None, "sandbox/readFile"), short);
+        assert_eq!(Allowance::new(None, "file/read"), short);
     }
 
     #[test]

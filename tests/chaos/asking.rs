@@ -26,7 +26,7 @@ pub fn use_file(socket: &mut Socket, workspace: &Path, random: &mut StdRng, all_
     let before = std::fs::read(&path).ok();
     let text = word(random).repeat(random.random_range(1..5000));
     let params = json!({"path": "file", "text": text});
-    match request(socket, "sandbox/writeFile", &params) {
+    match request(socket, "file/write", &params) {
         Ok(_) => assert_eq!(std::fs::read_to_string(&path).unwrap(), text),
         Err(error) => {
             assert!(!all_is_well, "cannot write: {error}");
@@ -64,15 +64,15 @@ pub fn request(socket: &mut Socket, method: &str, params: &Value) -> Result<Valu
 pub fn expect_tmux_again(socket: &mut Socket) {
     let probe = json!({"shell": "probe"});
     wait_until("a shell of a new tmux", || {
-        request(socket, "sandbox/createShell", &probe)
+        request(socket, "shell/create", &probe)
             .inspect_err(|error| assert_eq!(error["data"]["kind"], "HostGone", "{error}"))
             .is_ok()
     });
-    request(socket, "sandbox/closeShell", &probe).unwrap();
+    request(socket, "shell/close", &probe).unwrap();
 }
 
 pub fn list(socket: &mut Socket) -> Vec<Value> {
-    let mut listed = socket.call("sandbox/listShells", json!({}));
+    let mut listed = socket.call("shell/list", json!({}));
     listed["shells"].as_array_mut().map(std::mem::take).unwrap_or_default()
 }
 
@@ -86,7 +86,7 @@ pub fn waiting(name: &str) -> Value {
 }
 
 pub fn wait_for_end(socket: &mut Socket, name: &str) -> Value {
-    let ended = socket.call("sandbox/wait", waiting(name));
+    let ended = socket.call("shell/wait", waiting(name));
     assert_eq!(ended["state"], "finished", "the command in {name} does not end: {ended}");
     ended
 }
@@ -98,7 +98,7 @@ pub fn read(socket: &mut Socket, name: &str, start: u64, end: u64) -> Vec<u8> {
         let from = start + bytes.len() as u64;
         let params =
             json!({"shell": name, "from": from, "bytes": (end - from).min(1 << 20), "raw": true});
-        let part = socket.call("sandbox/readOutput", params);
+        let part = socket.call("shell/read", params);
         let part = BASE64_STANDARD.decode(part["base64"].as_str().unwrap()).unwrap();
         if part.is_empty() {
             return bytes;

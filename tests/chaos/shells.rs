@@ -76,7 +76,7 @@ impl Shells {
         let name = NAMES.choose(random).unwrap();
         if self.known.get(name).is_some_and(Shell::waits_for_input) {
             let params = json!({"shell": name, "command": "true"});
-            let error = request(socket, "sandbox/runCommand", &params).unwrap_err();
+            let error = request(socket, "shell/run", &params).unwrap_err();
             return assert_eq!(error["data"]["reason"], "busy", "{name}: {error}");
         }
         self.finish(socket, name);
@@ -120,9 +120,9 @@ impl Shells {
         }
         let shell = self.known.get_mut(name).unwrap();
         let params = json!({"shell": name, "command": "seq 1 20000", "stream": true});
-        let id = follower.ask("sandbox/runCommand", params);
+        let id = follower.ask("shell/run", params);
         wait_until("the command to have begun", || {
-            let now = request(socket, "sandbox/wait", &json!({"shell": name, "limitMs": 0}));
+            let now = request(socket, "shell/wait", &json!({"shell": name, "limitMs": 0}));
             now.is_ok_and(|now| now["command"] != shell.latest)
         });
         let ended = wait_for_end(socket, name);
@@ -146,7 +146,7 @@ impl Shells {
         self.known.retain(|name, shell| {
             let stays = shell.log.len() <= LOG_BYTES;
             if !stays {
-                socket.call("sandbox/closeShell", json!({"shell": name}));
+                socket.call("shell/close", json!({"shell": name}));
                 assert!(!process_exists(shell.pid as u32), "{name} is closed and lives");
             }
             stays
@@ -172,7 +172,7 @@ impl Shells {
         }
         let params = json!({"shell": name, "create": true, "command": command, "limitMs": A_MOMENT,
             "returnOnInput": question.is_some()});
-        let answer = request(socket, "sandbox/runCommand", &params);
+        let answer = request(socket, "shell/run", &params);
         assert!(answer.is_ok() || loss != Loss::Nothing, "{name}: {answer:?}");
         self.known.entry(name).or_insert_with(|| Shell::new(socket, name));
         self.commands += 1;
@@ -199,7 +199,7 @@ impl Shells {
         if unfinished.waits_for_input {
             socket.type_secretly(name, "line");
         }
-        let ended = match request(socket, "sandbox/wait", &waiting(name)) {
+        let ended = match request(socket, "shell/wait", &waiting(name)) {
             Ok(ended) => ended,
             // It would have been the first one.
             Err(error) if !unfinished.accepted && error["data"]["reason"] == "noSuchCommand" => {

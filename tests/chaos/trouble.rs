@@ -68,8 +68,8 @@ impl World {
                     self.shells.try_to_run(&mut socket, random, Loss::Counted);
                     use_file(&mut socket, &self.workspace(), random, false);
                     let extra = json!({"shell": "extra"});
-                    if request(&mut socket, "sandbox/createShell", &extra).is_ok() {
-                        request(&mut socket, "sandbox/closeShell", &extra).unwrap();
+                    if request(&mut socket, "shell/create", &extra).is_ok() {
+                        request(&mut socket, "shell/close", &extra).unwrap();
                     }
                     self.disk.make_room();
                     self.shells.finish_all(&mut socket);

@@ -1,8 +1,3 @@
-use std::fmt::Debug;
-
-use bridge_protocol::methods::sandbox::commands::{ReadOutput, RunCommand, WaitForCommand};
-use bridge_protocol::methods::sandbox::files::{EditFile, Grep, ReadFile, WriteFile};
-use bridge_protocol::methods::sandbox::shells::{CreateShell, ListShells};
 use bridge_protocol::methods::*;
 use bridge_protocol::{Dialect, ErrorKind, Message, Method, Outcome};
 use serde::Serialize;
@@ -85,43 +80,31 @@ fn the_table_of_errors_is_the_same_everywhere() {
 
 #[test]
 fn parameters_and_results_survive_the_types() {
-    for case in golden("methods.json") {
-        match case["method"].as_str().unwrap() {
-            Chat::NAME => check::<Chat>(&case),
-            ShowMessage::NAME => check::<ShowMessage>(&case),
-            ExecuteCommand::NAME => check::<ExecuteCommand>(&case),
-            GetChatHistory::NAME => check::<GetChatHistory>(&case),
-            Hello::NAME => check::<Hello>(&case),
-            Register::NAME => check::<Register>(&case),
-            ListRuntimes::NAME => check::<ListRuntimes>(&case),
-            action::Execute::NAME => check::<action::Execute>(&case),
-            action::Cancel::NAME => check::<action::Cancel>(&case),
-            RunCommand::NAME => check::<RunCommand>(&case),
-            WaitForCommand::NAME => check::<WaitForCommand>(&case),
-            ReadOutput::NAME => check::<ReadOutput>(&case),
-            CreateShell::NAME => check::<CreateShell>(&case),
-            ListShells::NAME => check::<ListShells>(&case),
-            ReadFile::NAME => check::<ReadFile>(&case),
-            WriteFile::NAME => check::<WriteFile>(&case),
-            EditFile::NAME => check::<EditFile>(&case),
-            Grep::NAME => check::<Grep>(&case),
-            other => panic!("no type for {other}"),
-        }
-    }
+    let mut check = Check(golden("methods.json"));
+    visit(&mut check);
+    assert!(check.0.is_empty(), "no method of the catalogue is named so: {:?}", check.0);
 }
 
-/// To the type and back changes nothing, but for defaults that are spelt out.
-fn check<M: MethodType>(case: &Value)
-where
-    M::Params: Debug,
-    M::Result: Debug,
-{
-    let mut params = round_trip::<M::Params>(&case["params"]);
-    if case["params"]["level"].is_null() {
-        params.as_object_mut().unwrap().remove("level");
+/// Takes the examples of each method off the list, and checks them.
+struct Check(Vec<Value>);
+
+impl MethodVisitor for Check {
+    fn method<M: MethodType>(&mut self) {
+        let examples = self.0.extract_if(.., |case| case["method"] == M::NAME);
+        let examples: Vec<_> = examples.collect();
+        assert!(!examples.is_empty(), "methods.json has no example of {}", M::NAME);
+        for case in examples {
+            let mut params = round_trip::<M::Params>(&case["params"]);
+            // Defaults that are spelt out.
+            if case["params"]["level"].is_null()
+                && let Some(params) = params.as_object_mut()
+            {
+                params.remove("level");
+            }
+            assert_eq!(params, case["params"], "{}", M::NAME);
+            assert_eq!(round_trip::<M::Result>(&case["result"]), case["result"], "{}", M::NAME);
+        }
     }
-    assert_eq!(params, case["params"]);
-    assert_eq!(round_trip::<M::Result>(&case["result"]), case["result"]);
 }
 
 fn round_trip<T: Serialize + DeserializeOwned>(value: &Value) -> Value {

@@ -17,7 +17,7 @@ fn told(observation: &Value) -> (&str, &str) {
 
 /// The names of all shells.
 fn shells(client: &mut Socket) -> Vec<String> {
-    let listed = client.call("sandbox/listShells", json!({}));
+    let listed = client.call("shell/list", json!({}));
     let names = listed["shells"].as_array().unwrap().iter();
     names.map(|shell| shell["shell"].as_str().unwrap().to_owned()).collect()
 }
@@ -59,7 +59,7 @@ fn every_kind_of_action_is_carried_out() {
     client.act("edit", json!({"path": "a.txt", "command": "undo_edit"}));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n2\n");
     // Both ways to edit remember together.
-    client.call("sandbox/undoEdit", json!({"path": "sub/a.txt"}));
+    client.call("file/undo", json!({"path": "sub/a.txt"}));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     let create = json!({"path": "b.txt", "command": "create", "file_text": "exactly"});
     client.act("edit", create);
@@ -215,7 +215,7 @@ fn output_is_streamed_with_its_place_in_the_log() {
     assert!(answer["content"].as_str().unwrap().ends_with("3000\ntyped"), "{answer}");
     let bytes = next.unwrap() - first.unwrap();
     let params = json!({"shell": "agent", "from": first, "bytes": bytes});
-    let read = client.call("sandbox/readOutput", params);
+    let read = client.call("shell/read", params);
     assert_eq!(read["text"].as_str().unwrap(), format!("{}\ntyped", lines.join("\n")));
 }
 
@@ -340,7 +340,7 @@ fn a_shell_that_is_closed_under_a_command_is_gone() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
     let id = client.act_until(run("sh -c 'echo ready; sleep 1000'"), "ready");
-    sandbox.client().call("sandbox/closeShell", json!({"shell": "agent"}));
+    sandbox.client().call("shell/close", json!({"shell": "agent"}));
     let error = client.answer_to(id)["error"].clone();
     assert_eq!(
         json!([error["data"]["kind"], error["data"]["reason"], error["data"]["mayHaveExecuted"]]),

@@ -130,7 +130,7 @@ fn a_daemon_that_confines_does_not_find_free_shells() {
     sandbox.client().run("free=yes");
     sandbox.kill_and_start_with(&LANDLOCK);
     let mut client = sandbox.client();
-    assert_eq!(client.call("sandbox/listShells", json!({})), json!({"shells": []}));
+    assert_eq!(client.call("shell/list", json!({})), json!({"shells": []}));
     assert_eq!(client.run("echo \"<$free>\"")["output"]["text"], "<>");
 }
 

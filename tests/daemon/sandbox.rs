@@ -19,30 +19,30 @@ fn a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays() {
     for fact in ["user", "host", "durationMs"] {
         assert!(!second[fact].is_null(), "{fact} is missing in {second}");
     }
-    let shells = client.call("sandbox/listShells", json!({}));
+    let shells = client.call("shell/list", json!({}));
     assert_eq!(
         json!([shells["shells"][0]["shell"], shells["shells"][0]["state"], shells["shells"][1]]),
         json!(["main", "idle", null])
     );
-    client.call("sandbox/closeShell", json!({}));
-    assert_eq!(client.call("sandbox/listShells", json!({})), json!({"shells": []}));
+    client.call("shell/close", json!({}));
+    assert_eq!(client.call("shell/list", json!({})), json!({"shells": []}));
 }
 
 #[test]
 fn a_shell_is_created_as_asked_and_others_must_exist() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
-    client.call("sandbox/makeDirectory", json!({"path": "deep/er"}));
+    client.call("file/makeDirectory", json!({"path": "deep/er"}));
     let params =
         json!({"shell": "s1", "cwd": "deep", "environment": {"COLOUR": "blue"}, "columns": 99});
-    let shell = client.call("sandbox/createShell", params.clone());
+    let shell = client.call("shell/create", params.clone());
     assert_eq!(json!([shell["shell"], shell["columns"], shell["rows"]]), json!(["s1", 99, 48]));
     let ran = client.call(
-        "sandbox/runCommand",
+        "shell/run",
         json!({"shell": "s1", "command": "echo $COLOUR $(basename $PWD) $(stty size)"}),
     );
     assert_eq!(ran["output"]["text"], "blue deep 48 99");
-    let drawn = client.call("sandbox/createShell", json!({}));
+    let drawn = client.call("shell/create", json!({}));
     assert_ne!(drawn["shell"], "s1");
     for (method, params, kind, reason) in [
         ("createShell", params, "Conflict", "exists"),
@@ -58,9 +58,9 @@ fn a_shell_is_created_as_asked_and_others_must_exist() {
         let error = client.refused(&format!("sandbox/{method}"), params);
         assert_eq!(json!([error["data"]["kind"], error["data"]["reason"]]), json!([kind, reason]));
     }
-    let error = client.refused("sandbox/runCommand", json!({}));
+    let error = client.refused("shell/run", json!({}));
     assert_eq!(error["message"], "Missing command parameter");
-    assert!(client.refused("sandbox/signal", json!({"signal": "NO"}))["message"].is_string());
+    assert!(client.refused("shell/signal", json!({"signal": "NO"}))["message"].is_string());
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn numbers_beyond_all_bounds_do_no_harm() {
     let huge = sandbox.workspace().join("huge");
     std::fs::File::create(huge).unwrap().set_len(1 << 43).unwrap();
     let read = json!({"path": "huge", "raw": true, "limitBytes": u64::MAX});
-    let error = client.refused("sandbox/readFile", read);
+    let error = client.refused("file/read", read);
     assert_eq!(error["data"]["reason"], "tooLarge", "{error}");
     assert!(error["message"].as_str().unwrap().contains("the limit is 16777216"), "{error}");
     let run = json!({"command": "echo well", "limitMs": 1e22, "quietMs": 1e22});
-    assert_eq!(client.call("sandbox/runCommand", run)["output"]["text"], "well");
+    assert_eq!(client.call("shell/run", run)["output"]["text"], "well");
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass() {
     client.send(&cancel);
     assert_eq!(client.answer_to(id)["error"]["code"], -32800);
 
-    let busy = client.refused("sandbox/runCommand", json!({"command": "true"}));
+    let busy = client.refused("shell/run", json!({"command": "true"}));
     assert_eq!(busy["data"]["reason"], "busy");
-    let running = client.call("sandbox/wait", json!({"limitMs": 0}));
+    let running = client.call("shell/wait", json!({"limitMs": 0}));
     assert_eq!(json!([running["why"], running["exitCode"]]), json!(["limit", null]));
     client.type_secretly("main", "a");
-    let ended = client.call("sandbox/wait", json!({"command": running["command"]}));
+    let ended = client.call("shell/wait", json!({"command": running["command"]}));
     assert_eq!(
         json!([ended["state"], ended["output"]["text"]]),
         json!(["finished", "ready\ngot a"])
@@ -128,10 +128,10 @@ fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass() {
     leaver.run_until("main", ask, "ready");
     drop(leaver);
     client.type_secretly("main", "b");
-    let ended = client.call("sandbox/wait", json!({}));
+    let ended = client.call("shell/wait", json!({}));
     assert_eq!(ended["output"]["text"], "ready\ngot b");
     let quiet = json!({"command": "echo once; read x", "quietMs": 1});
-    assert_eq!(client.call("sandbox/runCommand", quiet)["why"], "quiet");
+    assert_eq!(client.call("shell/run", quiet)["why"], "quiet");
 }
 
 #[test]
@@ -140,18 +140,18 @@ fn a_command_that_waits_for_input_says_so() {
     let mut client = sandbox.client();
     for (command, input) in [("read x", "line"), ("read -s x", "hidden"), ("read -n 1 x", "keys")] {
         let params = json!({"command": command, "returnOnInput": true, "limitMs": 300});
-        let mut state = client.call("sandbox/runCommand", params);
+        let mut state = client.call("shell/run", params);
         wait_until("the command to wait for input", || {
             let asked = state["state"] == "waitingForInput";
             if !asked {
                 let again = json!({"returnOnInput": true, "limitMs": 300});
-                state = client.call("sandbox/wait", again);
+                state = client.call("shell/wait", again);
             }
             asked
         });
         assert_eq!(state["input"], input, "{command}: {state}");
-        client.call("sandbox/sendInput", json!({"text": "y", "enter": input != "keys"}));
-        assert_eq!(client.call("sandbox/wait", json!({}))["exitCode"], 0);
+        client.call("shell/input", json!({"text": "y", "enter": input != "keys"}));
+        assert_eq!(client.call("shell/wait", json!({}))["exitCode"], 0);
     }
 }
 
@@ -161,17 +161,17 @@ fn keys_and_signals_reach_the_program() {
     let mut client = sandbox.client();
     let mut other = sandbox.client();
     for (method, params, code) in [
-        ("sandbox/sendKeys", json!({"keys": ["C-c"]}), 130),
-        ("sandbox/signal", json!({"signal": "TERM"}), 143),
+        ("shell/keys", json!({"keys": ["C-c"]}), 130),
+        ("shell/signal", json!({"signal": "TERM"}), 143),
     ] {
         // Said by the program itself: a key that comes while bash is starting it is for bash alone.
         let id = client.run_until("main", "sh -c 'echo ready; exec sleep 1000'", "ready");
         other.call(method, params);
         assert_eq!(client.answer_to(id)["result"]["exitCode"], code, "{method}");
     }
-    other.call("sandbox/resize", json!({"columns": 100, "rows": 30}));
+    other.call("shell/resize", json!({"columns": 100, "rows": 30}));
     assert_eq!(client.run("stty size")["output"]["text"], "30 100");
-    let attach = other.call("sandbox/attachCommand", json!({"readOnly": true}));
+    let attach = other.call("shell/attach", json!({"readOnly": true}));
     assert!(attach["command"].as_str().unwrap().contains("attach-session -r -t"), "{attach}");
 }
 
@@ -190,7 +190,7 @@ fn of_much_output_both_ends_are_shown_and_all_can_be_read() {
         let from = start + read.len() as u64;
         let bytes = (end - from).min(300_000);
         let params = json!({"from": from, "bytes": bytes, "raw": true});
-        let part = client.call("sandbox/readOutput", params);
+        let part = client.call("shell/read", params);
         assert_eq!(json!([part["start"], part["end"]]), json!([from, from + bytes]));
         read.extend(BASE64_STANDARD.decode(part["base64"].as_str().unwrap()).unwrap());
     }
@@ -198,7 +198,7 @@ fn of_much_output_both_ends_are_shown_and_all_can_be_read() {
     assert!(read == expected.as_bytes(), "the log is not what was printed");
     let omitted = &ran["output"]["omitted"];
     let params = json!({"from": omitted["end"], "bytes": 4 << 20});
-    let tail = client.call("sandbox/readOutput", params);
+    let tail = client.call("shell/read", params);
     assert!(tail["text"].as_str().unwrap().contains("199999\n200000"), "rendered: {tail}");
 }
 
@@ -209,17 +209,17 @@ fn output_as_text_has_every_line() {
     let expected = (1..=200_000).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
     let command = "seq 1 100000; printf 'x\\n\\033[1A'; seq 100001 200000";
     let options = json!({"command": command, "outputBytes": 4 << 20});
-    let ran = client.call("sandbox/runCommand", options);
+    let ran = client.call("shell/run", options);
     assert!(ran["output"]["text"] == expected, "a result is not what was printed");
     assert_eq!(ran["output"]["omitted"], Value::Null);
-    let whole = client.call("sandbox/readOutput", json!({"bytes": 4 << 20}));
+    let whole = client.call("shell/read", json!({"bytes": 4 << 20}));
     assert!(whole["text"] == expected, "text is not what was printed");
     assert_eq!(whole["end"], ran["output"]["end"]);
     // Many columns, as agents' shells have them, do not cost memory for each line.
     let wide = json!({"shell": "wide", "columns": 1000, "rows": 200});
-    client.call("sandbox/createShell", wide);
+    client.call("shell/create", wide);
     let options = json!({"shell": "wide", "command": command, "outputBytes": 4 << 20});
-    let ran = client.call("sandbox/runCommand", options);
+    let ran = client.call("shell/run", options);
     assert!(ran["output"]["text"] == expected, "a wide shell has not shown what was printed");
     assert!(peak_kib(&sandbox) < 128 << 10, "{} KiB", peak_kib(&sandbox));
     // Pieces of it are whole lines.
@@ -228,7 +228,7 @@ fn output_as_text_has_every_line() {
     let (mut from, mut pieces) = (ran["output"]["start"].as_u64().unwrap(), Vec::new());
     while from < end {
         let params = json!({"from": from, "bytes": (end - from).min(300_000)});
-        let piece = client.call("sandbox/readOutput", params);
+        let piece = client.call("shell/read", params);
         pieces.push(piece["text"].as_str().unwrap().to_owned());
         from = piece["end"].as_u64().unwrap();
     }
@@ -257,7 +257,7 @@ fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody() {
     let run = json!({"shell": "flooded", "command": flood, "create": true, "stream": true});
     let act =
         json!({"action": "run", "args": {"command": flood, "blocking": true}, "stream": true});
-    let stopped = [ask("sandbox/runCommand", run), ask("action/execute", act)];
+    let stopped = [ask("shell/run", run), ask("action/execute", act)];
     let mut other = sandbox.client();
     wait_until("the floods to be over", || {
         assert_eq!(other.run("echo served")["output"]["text"], "served");
@@ -324,7 +324,7 @@ fn files_outside_the_workspace_are_out_of_reach() {
     std::os::unix::fs::symlink(&secret, sandbox.workspace().join("link")).unwrap();
     std::os::unix::fs::symlink(outside.path(), sandbox.workspace().join("way")).unwrap();
     let mut client = sandbox.client();
-    client.call("sandbox/writeFile", json!({"path": "mine", "text": "x"}));
+    client.call("file/write", json!({"path": "mine", "text": "x"}));
     for path in ["../x", "/etc/passwd", "link", "way/secret", "way/new", "a/../../x"] {
         for (method, params) in [
             ("readFile", json!({"path": path})),
@@ -378,7 +378,7 @@ fn many_clients_want_the_same_new_shell_and_get_one() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
     let ids: Vec<u64> = (0..5)
-        .map(|_| client.ask("sandbox/runCommand", json!({"command": "true", "limitMs": 60000})))
+        .map(|_| client.ask("shell/run", json!({"command": "true", "limitMs": 60000})))
         .collect();
     let mut outcomes: Vec<Value> = ids.iter().map(|_| client.receive()).collect();
     outcomes.sort_by_key(|answer| answer["error"].is_object());
@@ -387,6 +387,6 @@ fn many_clients_want_the_same_new_shell_and_get_one() {
         let busy = answer["error"]["data"]["reason"] == "busy";
         assert!(busy || answer["result"]["exitCode"] == 0, "{answer}");
     }
-    let shells = client.call("sandbox/listShells", json!({}));
+    let shells = client.call("shell/list", json!({}));
     assert_eq!(shells["shells"].as_array().unwrap().len(), 1);
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 fn without_the_flag_there_is_no_sandbox() {
     let daemon = Daemon::start();
     let mut client = daemon.client();
-    for method in ["sandbox/runCommand", "sandbox/readFile", "sandbox/nonsense"] {
+    for method in ["shell/run", "file/read", "sandbox/nonsense"] {
         let error = client.refused(method, json!({"command": "true"}));
         assert_eq!(error["data"]["kind"], "MethodNotFound");
         assert!(error["message"].as_str().unwrap().contains("--sandbox DIR"), "{error}");
@@ -31,11 +31,11 @@ fn a_killed_daemons_shells_commands_and_logs_are_found_again() {
     let mut client = sandbox.client();
     client.run("cd /; kept=yes; echo before");
     client.run_until("main", "echo ready; read -s x; echo \"$kept $x\"", "ready");
-    let before = client.call("sandbox/listShells", json!({}));
+    let before = client.call("shell/list", json!({}));
     sandbox.kill_and_start_again();
 
     let mut client = sandbox.client();
-    let after = client.call("sandbox/listShells", json!({}));
+    let after = client.call("shell/list", json!({}));
     let facts = |shells: &Value| {
         let shell = &shells["shells"][0];
         json!([shell["shell"], shell["state"], shell["command"], shell["pid"]])
@@ -43,12 +43,12 @@ fn a_killed_daemons_shells_commands_and_logs_are_found_again() {
     assert_eq!(facts(&after), facts(&before));
     assert_eq!(facts(&after)[1], "running");
     client.type_secretly("main", "found");
-    let ended = client.call("sandbox/wait", json!({}));
+    let ended = client.call("shell/wait", json!({}));
     assert_eq!(
         json!([ended["exitCode"], ended["output"]["text"], ended["cwd"]]),
         json!([0, "ready\nyes found", "/"])
     );
-    let log = client.call("sandbox/readOutput", json!({"from": 0}));
+    let log = client.call("shell/read", json!({"from": 0}));
     assert!(log["text"].as_str().unwrap().contains("before"), "{log}");
 }
 
@@ -59,7 +59,7 @@ fn a_clean_end_leaves_no_process_and_no_file() {
     let background =
         client.run("nohup sleep 1000 > /dev/null 2>&1 & (trap '' HUP TERM; sleep 1000) &");
     let id = client.run_until("other", "echo $$ ready; sleep 1000", "ready");
-    let mut pids: Vec<u32> = sandbox.client().call("sandbox/listShells", json!({}))["shells"]
+    let mut pids: Vec<u32> = sandbox.client().call("shell/list", json!({}))["shells"]
         .as_array()
         .unwrap()
         .iter()
@@ -125,20 +125,20 @@ fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started() {
 
     // The old ones are gone, and that is said, not hidden behind new ones of the same name.
     for (method, params) in [
-        ("sandbox/runCommand", json!({"command": "pwd"})),
-        ("sandbox/runCommand", json!({"command": "pwd", "shell": "other"})),
-        ("sandbox/wait", json!({})),
-        ("sandbox/sendKeys", json!({"keys": ["C-c"]})),
+        ("shell/run", json!({"command": "pwd"})),
+        ("shell/run", json!({"command": "pwd", "shell": "other"})),
+        ("shell/wait", json!({})),
+        ("shell/keys", json!({"keys": ["C-c"]})),
     ] {
         let error = client.refused(method, params);
         let facts = json!([error["data"]["kind"], error["data"]["reason"]]);
         assert_eq!(facts, json!(["HostGone", "serverGone"]), "{method}: {error}");
     }
-    assert_eq!(client.call("sandbox/listShells", json!({}))["shells"], json!([]));
-    client.call("sandbox/createShell", json!({"shell": "main"}));
+    assert_eq!(client.call("shell/list", json!({}))["shells"], json!([]));
+    client.call("shell/create", json!({"shell": "main"}));
     assert_eq!(client.run("echo ${kept-new}")["output"]["text"], "new");
     let again = json!({"command": "echo here", "shell": "other", "create": true});
-    assert_eq!(client.call("sandbox/runCommand", again)["output"]["text"], "here");
+    assert_eq!(client.call("shell/run", again)["output"]["text"], "here");
 }
 
 /// tmux's word for something, about the daemon's own tmux.
@@ -182,7 +182,7 @@ fn a_run_ends_its_shells() {
     let mut daemon = command(binary("bridge-daemon"));
     daemon.env("XDG_RUNTIME_DIR", runtime.path()).env("HOME", runtime.path());
     daemon.args(["run", "--sandbox"]).arg(workspace.path()).arg("--").arg(binary("bridge-client"));
-    daemon.args(["call", "sandbox/runCommand", "command=sleep 1000 & echo here"]);
+    daemon.args(["call", "shell/run", "command=sleep 1000 & echo here"]);
     let mut program = Program::start(daemon);
     let result: Value = serde_json::from_str(&program.line()).unwrap();
     assert!(program.wait().success(), "{}", program.stderr());
@@ -197,7 +197,7 @@ fn a_window_cannot_take_the_sandbox_over() {
     let port = sandbox.daemon.port();
     let mut window = Socket::connect(port, sandbox.daemon.text("hostToken"));
     for params in [
-        json!({"runtimeId": "w", "methods": ["vscode/chat", "sandbox/runCommand"]}),
+        json!({"runtimeId": "w", "methods": ["vscode/chat", "shell/run"]}),
         json!({"runtimeId": "w", "methods": ["sandbox/other"]}),
         json!({"runtimeId": "w", "methods": ["action/execute"]}),
         json!({"runtimeId": "sandbox", "methods": ["vscode/chat"]}),
@@ -206,13 +206,13 @@ fn a_window_cannot_take_the_sandbox_over() {
         assert_eq!(error["data"]["kind"], "InvalidParams");
     }
     window.register("w");
-    let grab = json!({"methods": ["vscode/chat", "sandbox/runCommand"], "focused": true});
+    let grab = json!({"methods": ["vscode/chat", "shell/run"], "focused": true});
     window.refused("runtime/update", grab);
     window.call("runtime/update", json!({"focused": true}));
     let mut client = sandbox.client();
     assert_eq!(client.run("echo mine")["output"]["text"], "mine");
     let named = json!({"command": "true", "runtimeId": "w"});
-    assert_eq!(client.refused("sandbox/runCommand", named)["data"]["kind"], "MethodNotFound");
+    assert_eq!(client.refused("shell/run", named)["data"]["kind"], "MethodNotFound");
 }
 
 #[test]

@@ -135,14 +135,14 @@ impl Socket {
     /// Runs a command and waits for its end.
     #[track_caller]
     pub fn run(&mut self, command: &str) -> Value {
-        self.call("sandbox/runCommand", json!({"command": command}))
+        self.call("shell/run", json!({"command": command}))
     }
 
     /// Starts a command whose output is streamed, and returns when it has printed a text.
     #[track_caller]
     pub fn run_until(&mut self, shell: &str, command: &str, text: &str) -> u64 {
         let params = json!({"shell": shell, "create": true, "command": command, "stream": true});
-        let id = self.ask("sandbox/runCommand", params);
+        let id = self.ask("shell/run", params);
         let mut printed = Vec::new();
         while !String::from_utf8_lossy(&printed).contains(text) {
             let message = self.receive();
@@ -178,9 +178,9 @@ impl Socket {
     pub fn type_secretly(&mut self, shell: &str, text: &str) {
         let waiting = json!({"shell": shell, "returnOnInput": true, "limitMs": 300});
         wait_until("the command to wait for input", || {
-            self.call("sandbox/wait", waiting.clone())["input"] == "hidden"
+            self.call("shell/wait", waiting.clone())["input"] == "hidden"
         });
-        self.call("sandbox/sendInput", json!({"shell": shell, "text": text, "enter": true}));
+        self.call("shell/input", json!({"shell": shell, "text": text, "enter": true}));
     }
 
     /// The answer to a request, past its progress.

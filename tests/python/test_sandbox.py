@@ -319,6 +319,6 @@ def test_it_has_a_connection_of_its_own(inside_sandbox: Daemon) -> None:
 
 
 def test_commands_may_take_long() -> None:
-    assert _protocol.default_timeout("sandbox/runCommand") == _protocol.SANDBOX_TIMEOUT_MAX
-    assert _protocol.default_timeout("sandbox/stat") == 120
+    assert _protocol.default_timeout("shell/run") == _protocol.SANDBOX_TIMEOUT_MAX
+    assert _protocol.default_timeout("file/stat") == 120
     assert _protocol.longest_timeout("vscode/chat") == _protocol.TIMEOUT_MAX

@@ -66,7 +66,7 @@ def log_of(twin: Twin, shell: str) -> ReadLog:
 
     async def read(start: int, size: int) -> bytes:
         params = {"shell": shell, "from": start, "bytes": size, "raw": True}
-        result = _protocol.members_of(await twin._request("sandbox/readOutput", params))
+        result = _protocol.members_of(await twin._request("shell/read", params))
         return base64.b64decode(result["base64"])
 
     return read

@@ -42,7 +42,7 @@ def longest_timeout(method: str) -> float:
 
 def default_timeout(method: str) -> float:
     """Seconds that the bridge allows for a request that names no timeout."""
-    if method in ("sandbox/runCommand", "sandbox/wait", EXECUTE_ACTION):
+    if method in ("shell/run", "shell/wait", EXECUTE_ACTION):
         return SANDBOX_TIMEOUT_MAX
     if method.startswith(_OF_SANDBOX):
         return 120.0

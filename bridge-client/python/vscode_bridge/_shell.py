@@ -102,7 +102,7 @@ class ShellMethods(Twin):
         """
         params = _waiting(limit, quiet, return_on_input, colours)
         params.update(shell=self.name, command=command, create=True)
-        return await self._run("sandbox/runCommand", params, None, on_output)
+        return await self._run("shell/run", params, None, on_output)
 
     @twin
     async def wait(
@@ -122,7 +122,7 @@ class ShellMethods(Twin):
         """
         params = _waiting(limit, quiet, return_on_input, colours)
         params.update(given(shell=self.name, command=command, **{"from": start}))
-        return await self._run("sandbox/wait", params, start, on_output)
+        return await self._run("shell/wait", params, start, on_output)
 
     @twin
     async def output(

@@ -223,8 +223,11 @@ impl Task {
     fn connected(&mut self, connection: Box<Connection>) {
         self.link = Link::Up(connection);
         if !self.options.name.is_empty() {
-            let params =
-                HelloParams { protocol: PROTOCOL_VERSION, name: self.options.name.clone() };
+            let params = HelloParams {
+                protocol: PROTOCOL_VERSION,
+                name: self.options.name.clone(),
+                ..HelloParams::default()
+            };
             let params = to_raw_value(&params).expect("a number and a string always print");
             if let Ok((_, text)) = self.peer.call(Hello::NAME, Some(&params), Pending::Hello) {
                 self.send(text);

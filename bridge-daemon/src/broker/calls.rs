@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use bridge_protocol::method::{is_sandbox, longest_timeout};
+use bridge_protocol::method::longest_timeout;
 use bridge_protocol::methods::{CancelParams, ProgressParams, RequestRecord};
 use bridge_protocol::text::brief;
 use bridge_protocol::timeout::{Allowance, RoutingParams};
@@ -19,6 +19,7 @@ use serde_json::{Map, json};
 use super::peers::{PeerId, Urgency};
 use super::pending::{Pending, Stage};
 use super::runtimes::Choice;
+use super::runtimes::is_sandbox;
 use super::{Broker, Effect, HostWait};
 
 /// What callers are told to do when there is no host.

@@ -17,6 +17,11 @@ const METHODS: usize = 256;
 const FOLDERS: usize = 64;
 const TEXT_BYTES: usize = 4096;
 
+/// Whether only the daemon's own sandbox may serve this name.
+pub(super) fn is_sandbox(name: &str) -> bool {
+    ["shell/", "file/", "action/"].iter().any(|family| name.starts_with(family))
+}
+
 /// Name of the daemon's own sandbox among the runtimes.
 pub(crate) const SANDBOX: &str = "sandbox";
 
@@ -235,7 +240,7 @@ fn checked_methods(methods: Vec<String>, origin: Origin) -> Result<FxHashSet<Str
             && name.len() <= limits::METHOD_BYTES
             && !bridge_protocol::method::is_own(name)
             && !name.starts_with('$')
-            && (origin == Origin::Sandbox || !bridge_protocol::method::is_sandbox(name))
+            && (origin == Origin::Sandbox || !is_sandbox(name))
     };
     if methods.len() > METHODS || !methods.iter().all(valid) {
         let reason = format!(

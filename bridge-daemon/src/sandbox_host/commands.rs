@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use bridge_protocol::methods::sandbox::commands::{
-    AwaitedInput, CommandEnding, CommandOutput, CommandState, HowEnded, OutputProgress,
-    ReadOutputParams, ReadOutputResult, RunCommandParams, RunState, Span, WaitOptions, WaitParams,
-    WhyRunning,
+use bridge_protocol::methods::shell::{
+    self, AwaitedInput, CommandEnding, CommandOutput, CommandState, HowEnded, OutputProgress,
+    RunState, ShellName, Span, WaitOptions, WaitParams, WhyRunning,
 };
-use bridge_protocol::methods::sandbox::shells::ShellName;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox::shell::{
     Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Session, View, Wait, Why,
@@ -32,7 +30,7 @@ const PIECE: usize = 64 << 10;
 impl ShellService {
     pub async fn run(
         self: &Arc<Self>,
-        params: RunCommandParams,
+        params: shell::RunParams,
         caller: &Caller,
     ) -> Result<CommandState, WireError> {
         required(&params.command, "command")?;
@@ -68,8 +66,8 @@ impl ShellService {
 
     pub async fn read_output(
         &self,
-        params: ReadOutputParams,
-    ) -> Result<ReadOutputResult, WireError> {
+        params: shell::ReadParams,
+    ) -> Result<shell::ReadResult, WireError> {
         let session = self.session(&params.shell).await?;
         let range = match (params.from, session.latest()) {
             (Some(from), _) => from..u64::MAX,
@@ -96,7 +94,7 @@ impl ShellService {
                 false => (Some(render(&bytes, session.size(), colours(params.colours))), None),
             };
             let end = start + bytes.len() as u64;
-            Ok(ReadOutputResult { start, end, log_end, more: end < whole_end, text, base64 })
+            Ok(shell::ReadResult { start, end, log_end, more: end < whole_end, text, base64 })
         })
         .await
     }
@@ -222,7 +220,7 @@ fn ending(result: &CommandResult) -> CommandEnding {
         background_pid: result.background_pid,
         python: result.python.as_ref().map(|path| path.to_string_lossy().into_owned()),
         user: result.user.clone(),
-        host: result.host.clone(),
+        machine: result.host.clone(),
     }
 }
 
@@ -241,7 +239,7 @@ async fn text(session: &Session, view: View, colours: Colours) -> String {
         if !view.omitted.is_empty() {
             let (start, end) = (view.omitted.start, view.omitted.end);
             text.push_str(&format!(
-                "\n[{} bytes left out: sandbox/readOutput has them, from {start} to {end}]\n",
+                "\n[{} bytes left out: shell/read has them, from {start} to {end}]\n",
                 end - start
             ));
             text.push_str(&render(&view.tail, size, colours));

@@ -34,7 +34,7 @@ pub(super) fn shell(error: ShellError) -> WireError {
 /// For a shell that is gone because tmux has died.
 pub(super) fn server_gone() -> WireError {
     let reason = "the tmux server of the shells has died, and the shell with it: start the shell again \
-                  with sandbox/createShell";
+                  with shell/create";
     with_reason(ErrorKind::HostGone, reason.to_owned(), "serverGone")
 }
 

@@ -6,11 +6,10 @@ use std::time::SystemTime;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::limits::MESSAGE_BYTES;
-use bridge_protocol::methods::sandbox::files::{
-    CopyResult, EditFileParams, EditFileResult, FileEntry, FileKind, GlobResult, GrepLine,
-    GrepParams, GrepResult, ListFilesParams, ListFilesResult, MakeDirectoryParams, PathParams,
-    ReadFileParams, ReadFileResult, RemoveParams, SearchParams, StatParams, StatResult,
-    TransferParams, UndoEditParams, WriteFileParams, WriteFileResult,
+use bridge_protocol::methods::file::{
+    self, CopyResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams, GrepResult,
+    MakeDirectoryParams, PathParams, RemoveParams, SearchParams, StatParams, StatResult,
+    TransferParams,
 };
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
@@ -81,12 +80,15 @@ impl FileService {
         })
     }
 
-    pub fn read(&self, params: ReadFileParams) -> Result<ReadFileResult, WireError> {
+    pub fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
         let path = self.path(&params.path)?;
         let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(READ_MOST);
         if params.raw {
             let bytes = read_bytes(&path, limit).map_err(error::file)?;
-            return Ok(ReadFileResult::Raw { base64: BASE64_STANDARD.encode(bytes) });
+            return Ok(file::ReadResult::Raw {
+                base64: BASE64_STANDARD.encode(bytes),
+                version: None,
+            });
         }
         let range = match (params.first_line, params.last_line, params.tail) {
             (None, None, None) => LineRange::All,
@@ -95,23 +97,25 @@ impl FileService {
             _ => return Err(invalid("give either tail, or firstLine and lastLine")),
         };
         Ok(match read_any(&path, range, limit).map_err(error::file)? {
-            Content::Text(text) => ReadFileResult::Text {
+            Content::Text(text) => file::ReadResult::Text {
                 text: text.content,
                 first_line: text.first_line,
                 total_lines: text.total_lines,
                 encoding: text.encoding.name().to_owned(),
+                version: None,
             },
-            Content::Media { media_type, bytes } => ReadFileResult::Media {
+            Content::Media { media_type, bytes } => file::ReadResult::Media {
                 media_type: media_type.to_owned(),
                 base64: BASE64_STANDARD.encode(bytes),
+                version: None,
             },
             Content::Binary { media_type, size } => {
-                ReadFileResult::Binary { media_type: media_type.to_owned(), size }
+                file::ReadResult::Binary { media_type: media_type.to_owned(), size, version: None }
             }
         })
     }
 
-    pub fn write(&self, params: WriteFileParams) -> Result<WriteFileResult, WireError> {
+    pub fn write(&self, params: file::WriteParams) -> Result<file::WriteResult, WireError> {
         let path = self.path(&params.path)?;
         let bytes = match (params.text, params.base64) {
             (Some(text), None) => text.into_bytes(),
@@ -123,10 +127,14 @@ impl FileService {
         let options =
             WriteOptions { existing: existing(params.replace), ..WriteOptions::default() };
         let written = write(&path, &bytes, options).map_err(error::file)?;
-        Ok(WriteFileResult { created: written.created, owner_kept: is_kept(written.owner) })
+        Ok(file::WriteResult {
+            created: written.created,
+            version: file::Version(String::new()),
+            owner_kept: is_kept(written.owner),
+        })
     }
 
-    pub fn edit(&self, params: EditFileParams) -> Result<EditFileResult, WireError> {
+    pub fn edit(&self, params: file::EditParams) -> Result<file::EditResult, WireError> {
         let path = self.path(&params.path)?;
         let new = &params.new_text;
         let edited = match (&params.old_text, params.insert_after) {
@@ -138,13 +146,13 @@ impl FileService {
         Ok(told(&params.path, &edited.map_err(error::file)?))
     }
 
-    pub fn undo(&self, params: UndoEditParams) -> Result<EditFileResult, WireError> {
+    pub fn undo(&self, params: file::UndoParams) -> Result<file::EditResult, WireError> {
         let path = self.path(&params.path)?;
         let undo = if params.force { Undo::Anyway } else { Undo::IfUnchanged };
         Ok(told(&params.path, &self.editor.undo(&path, undo).map_err(error::file)?))
     }
 
-    pub fn list(&self, params: ListFilesParams) -> Result<ListFilesResult, WireError> {
+    pub fn list(&self, params: file::ListParams) -> Result<file::ListResult, WireError> {
         let limit = params.limit.unwrap_or(ListOptions::default().limit);
         check_limit(limit).map_err(error::file)?;
         let depth = if params.nested { Depth::Two } else { Depth::One };
@@ -155,7 +163,7 @@ impl FileService {
             kind: kind(entry.kind),
             target: entry.target.map(kind),
         });
-        Ok(ListFilesResult {
+        Ok(file::ListResult {
             entries: entries.collect(),
             hidden_left_out: listing.hidden_left_out,
             truncated: listing.truncated,
@@ -246,14 +254,15 @@ impl FileService {
     }
 }
 
-fn told(path: &str, edited: &Edited) -> EditFileResult {
+fn told(path: &str, edited: &Edited) -> file::EditResult {
     let [before, after] =
         [&edited.before, &edited.after].map(|text| text.as_deref().unwrap_or_default());
-    EditFileResult {
+    file::EditResult {
         line: edited.line,
         lines_removed: edited.lines_removed,
         lines_added: edited.lines_added,
         diff: unified_diff(before, after, (path, path), CONTEXT),
+        version: file::Version(String::new()),
         owner_kept: is_kept(edited.owner),
     }
 }
@@ -298,7 +307,7 @@ fn invalid(reason: &str) -> WireError {
 mod tests {
     use std::sync::{Mutex, PoisonError};
 
-    use bridge_protocol::methods::sandbox::files::Stat;
+    use bridge_protocol::methods::file::Stat;
 
     use super::*;
 

@@ -23,11 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use bridge_protocol::methods::action::{self, Cancel, Execute};
-use bridge_protocol::methods::sandbox::commands::{ReadOutput, RunCommand, WaitForCommand};
-use bridge_protocol::methods::sandbox::files as file;
-use bridge_protocol::methods::sandbox::shells as shell;
-use bridge_protocol::methods::{MethodType, RegisterParams, sandbox};
+use bridge_protocol::methods::action::{Cancel, Execute};
+use bridge_protocol::methods::{self, MethodType, RegisterParams, file, shell};
 use bridge_protocol::{Dialect, ErrorKind, SessionId};
 use serde_json::value::RawValue;
 use tracing::info;
@@ -109,8 +106,13 @@ impl SandboxHost {
             runtime_id: Some(SANDBOX.to_owned()),
             title: SANDBOX.to_owned(),
             workspace_folders: vec![self.directory.clone()],
-            methods: sandbox::ALL.into_iter().chain(action::ALL).map(str::to_owned).collect(),
+            methods: ["shell", "file", "action"]
+                .into_iter()
+                .flat_map(methods::names_of)
+                .map(str::to_owned)
+                .collect(),
             focused: false,
+            edge: false,
         };
         let registered =
             hub.with_broker(|broker, now| broker.register_sandbox(peer, registration, now));
@@ -131,50 +133,46 @@ impl Respond for SandboxHost {
     async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
         let Self { shells, files, actions, .. } = self;
         match method {
-            shell::CreateShell::NAME => write::<shell::CreateShell>(
-                &shells.create(read::<shell::CreateShell>(params)?).await?,
-            ),
-            shell::ListShells::NAME => write::<shell::ListShells>(&shells.list().await?),
-            RunCommand::NAME => {
-                write::<RunCommand>(&shells.run(read::<RunCommand>(params)?, caller).await?)
+            shell::Create::NAME => {
+                write::<shell::Create>(&shells.create(read::<shell::Create>(params)?).await?)
             }
-            WaitForCommand::NAME => write::<WaitForCommand>(
-                &shells.wait(read::<WaitForCommand>(params)?, caller).await?,
-            ),
-            ReadOutput::NAME => {
-                write::<ReadOutput>(&shells.read_output(read::<ReadOutput>(params)?).await?)
+            shell::List::NAME => write::<shell::List>(&shells.list().await?),
+            shell::Run::NAME => {
+                write::<shell::Run>(&shells.run(read::<shell::Run>(params)?, caller).await?)
             }
-            shell::SendInput::NAME => {
-                write::<shell::SendInput>(&shells.input(read::<shell::SendInput>(params)?).await?)
+            shell::Wait::NAME => {
+                write::<shell::Wait>(&shells.wait(read::<shell::Wait>(params)?, caller).await?)
             }
-            shell::SendKeys::NAME => {
-                write::<shell::SendKeys>(&shells.keys(read::<shell::SendKeys>(params)?).await?)
+            shell::Read::NAME => {
+                write::<shell::Read>(&shells.read_output(read::<shell::Read>(params)?).await?)
             }
-            shell::SendSignal::NAME => write::<shell::SendSignal>(
-                &shells.signal(read::<shell::SendSignal>(params)?).await?,
-            ),
-            shell::ResizeShell::NAME => write::<shell::ResizeShell>(
-                &shells.resize(read::<shell::ResizeShell>(params)?).await?,
-            ),
-            shell::CloseShell::NAME => {
-                write::<shell::CloseShell>(&shells.close(read::<shell::CloseShell>(params)?).await?)
+            shell::Input::NAME => {
+                write::<shell::Input>(&shells.input(read::<shell::Input>(params)?).await?)
             }
-            shell::AttachCommand::NAME => write::<shell::AttachCommand>(
-                &shells.attach(read::<shell::AttachCommand>(params)?).await?,
-            ),
+            shell::Keys::NAME => {
+                write::<shell::Keys>(&shells.keys(read::<shell::Keys>(params)?).await?)
+            }
+            shell::Signal::NAME => {
+                write::<shell::Signal>(&shells.signal(read::<shell::Signal>(params)?).await?)
+            }
+            shell::Resize::NAME => {
+                write::<shell::Resize>(&shells.resize(read::<shell::Resize>(params)?).await?)
+            }
+            shell::Close::NAME => {
+                write::<shell::Close>(&shells.close(read::<shell::Close>(params)?).await?)
+            }
+            shell::Attach::NAME => {
+                write::<shell::Attach>(&shells.attach(read::<shell::Attach>(params)?).await?)
+            }
             Execute::NAME => {
                 actions::print(&actions.execute(read::<Execute>(params)?, caller).await?)
             }
             Cancel::NAME => write::<Cancel>(&actions.cancel(&read::<Cancel>(params)?)?),
-            file::ReadFile::NAME => files.answer::<file::ReadFile>(params, FileService::read).await,
-            file::WriteFile::NAME => {
-                files.answer::<file::WriteFile>(params, FileService::write).await
-            }
-            file::EditFile::NAME => files.answer::<file::EditFile>(params, FileService::edit).await,
-            file::UndoEdit::NAME => files.answer::<file::UndoEdit>(params, FileService::undo).await,
-            file::ListFiles::NAME => {
-                files.answer::<file::ListFiles>(params, FileService::list).await
-            }
+            file::Read::NAME => files.answer::<file::Read>(params, FileService::read).await,
+            file::Write::NAME => files.answer::<file::Write>(params, FileService::write).await,
+            file::Edit::NAME => files.answer::<file::Edit>(params, FileService::edit).await,
+            file::Undo::NAME => files.answer::<file::Undo>(params, FileService::undo).await,
+            file::List::NAME => files.answer::<file::List>(params, FileService::list).await,
             file::Glob::NAME => files.answer::<file::Glob>(params, FileService::glob).await,
             file::Grep::NAME => files.answer::<file::Grep>(params, FileService::grep).await,
             file::Stat::NAME => files.answer::<file::Stat>(params, FileService::stat).await,

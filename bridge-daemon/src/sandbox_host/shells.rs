@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bridge_protocol::methods::Empty;
-use bridge_protocol::methods::sandbox::shells::{
-    AttachParams, AttachResult, CreateShellParams, ListShellsResult, ResizeParams, SendInputParams,
-    SendKeysParams, SendSignalParams, ShellInfo, ShellName, ShellRef, ShellState, SignalName,
+use bridge_protocol::methods::shell::{
+    self, AttachParams, AttachResult, ResizeParams, ShellInfo, ShellName, ShellRef, ShellState,
+    SignalName,
 };
 use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
@@ -78,7 +78,7 @@ impl ShellService {
 
     pub async fn create(
         self: &Arc<Self>,
-        params: CreateShellParams,
+        params: shell::CreateParams,
     ) -> Result<ShellInfo, WireError> {
         let default = Size::default();
         let id = match params.shell {
@@ -102,28 +102,28 @@ impl ShellService {
         info(&self.start(spec).await?)
     }
 
-    pub async fn list(&self) -> Result<ListShellsResult, WireError> {
+    pub async fn list(&self) -> Result<shell::ListResult, WireError> {
         let shells = self.shells.read().await;
         let sessions = shells.as_ref().map(Shells::list).unwrap_or_default();
         // One that has just been closed has lost its log.
-        Ok(ListShellsResult { shells: sessions.iter().flat_map(info).collect() })
+        Ok(shell::ListResult { shells: sessions.iter().flat_map(info).collect() })
     }
 
-    pub async fn input(&self, params: SendInputParams) -> Result<Empty, WireError> {
+    pub async fn input(&self, params: shell::InputParams) -> Result<Empty, WireError> {
         let session = self.session(&params.shell).await?;
         let end = if params.enter { "\r" } else { "" };
         session.type_bytes(params.text + end).await.map_err(error::shell)?;
         Ok(Empty {})
     }
 
-    pub async fn keys(&self, params: SendKeysParams) -> Result<Empty, WireError> {
+    pub async fn keys(&self, params: shell::KeysParams) -> Result<Empty, WireError> {
         let keys: Result<Vec<Key>, _> = params.keys.iter().map(|key| key.parse()).collect();
         let keys = keys.map_err(error::shell)?;
         self.session(&params.shell).await?.press(keys).await.map_err(error::shell)?;
         Ok(Empty {})
     }
 
-    pub async fn signal(&self, params: SendSignalParams) -> Result<Empty, WireError> {
+    pub async fn signal(&self, params: shell::SignalParams) -> Result<Empty, WireError> {
         let signal = match params.signal {
             SignalName::Int => Signal::Interrupt,
             SignalName::Term => Signal::Terminate,
@@ -167,9 +167,8 @@ impl ShellService {
         if self.is_lost(&id) {
             return Err(error::server_gone());
         }
-        let reason = format!(
-            "there is no shell {id}: start it with sandbox/createShell, or see sandbox/listShells"
-        );
+        let reason =
+            format!("there is no shell {id}: start it with shell/create, or see shell/list");
         Err(with_reason(ErrorKind::NotFound, reason, "noSuchShell"))
     }
 

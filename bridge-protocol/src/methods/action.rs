@@ -1,21 +1,18 @@
-//! `action/*`: what an agent does, one action at a time, in the words that OpenHands uses. A daemon that
-//! was started with `--sandbox DIR` serves them itself.
+//! `action/*`: what an agent does, one action at a time, in the words that OpenHands uses. The OpenHands edge
+//! serves them, with the tools of the runtime that the caller chose.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::sandbox::shells::ShellName;
-use super::{Empty, MethodType, methods};
-
-/// Every method, by name.
-pub const ALL: [&str; 2] = [Execute::NAME, Cancel::NAME];
+use super::shell::ShellName;
+use super::{Empty, methods};
 
 methods! {
-    /// `action/execute`: carries an action out. What an agent should read is a result, errors included;
-    /// an error is answered only when there is nothing to observe.
-    Execute = "action/execute": ExecuteParams => Observation;
-    /// `action/cancel`: interrupts an action that is under way, whoever asked for it.
-    Cancel = "action/cancel": CancelParams => Empty;
+    /// `action/execute`: carries an action out. An error that an agent should read is a result; an error is
+    /// answered only when there is nothing to observe.
+    Execute = "action/execute": ExecuteParams => Observation { needs: [Read, Write, Run], within: Work };
+    /// `action/cancel`: interrupts an action that is under way, whichever client asked for it.
+    Cancel = "action/cancel": CancelParams => Empty { needs: [Run], within: Tool };
 }
 
 /// What to do.
@@ -76,7 +73,7 @@ pub struct Observation {
 
 /// A piece of what a command or a cell prints, in order. A piece may be dropped on the way to a caller
 /// that is slow. What a command prints has a place in the log of its shell, which shows the gap;
-/// `sandbox/readOutput` fills it.
+/// `shell/read` fills it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputPiece {
     /// The text, with the escape sequences of a terminal.
@@ -102,12 +99,5 @@ mod tests {
         assert_eq!(to_value(&close).unwrap(), json!({"action": "close"}));
         let other: ExecuteParams = from_value(json!({"action": "close", "shell": "x"})).unwrap();
         assert_eq!(to_value(&other).unwrap(), json!({"action": "close", "shell": "x"}));
-    }
-
-    #[test]
-    fn no_host_but_the_sandbox_may_have_these_names() {
-        for name in ALL {
-            assert!(crate::method::is_sandbox(name), "{name}");
-        }
     }
 }

@@ -5,26 +5,43 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Empty, MethodType, RuntimeInfo};
+use super::{Empty, RuntimeInfo, methods};
 use crate::id::SessionId;
+use crate::rights::Rights;
+use crate::secret::Secret;
 
-/// `bridge/hello`: agrees on a protocol version. Optional; version 1 is assumed without it.
-pub struct Hello;
-
-impl MethodType for Hello {
-    const NAME: &'static str = "bridge/hello";
-    type Params = HelloParams;
-    type Result = HelloResult;
+methods! {
+    /// `bridge/hello`: agrees on a protocol version. Optional; version 1 is assumed without it.
+    Hello = "bridge/hello": HelloParams => HelloResult { needs: [], within: Talk };
+    /// `bridge/ping`: answers at once. Also shows that the connection is alive.
+    Ping = "bridge/ping": Empty => Empty { needs: [], within: Talk };
+    /// `bridge/shutdown`, by a host: ends the daemon. Its run, if any, is told to end.
+    Shutdown = "bridge/shutdown": Empty => Empty { needs: [], within: Talk };
+    /// `bridge/tail`: from now on this connection gets a `bridge/request` notification with a
+    /// [`RequestRecord`] for each request that ends.
+    Tail = "bridge/tail": Empty => Empty { needs: [], within: Talk };
+    /// `bridge/createToken`: makes a token with some of the caller's own rights, which ends with the session.
+    CreateToken = "bridge/createToken": CreateTokenParams => CreateTokenResult { needs: [], within: Talk };
+    /// `bridge/status`: what the daemon is doing.
+    Status = "bridge/status": Empty => StatusResult { needs: [], within: Talk };
 }
 
 /// Who is calling.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HelloParams {
     /// Version that the caller speaks. Another than ours: -32057 with `data.supported`.
     pub protocol: u32,
     /// Name of the program, shown by `bridge-client tail`.
     #[serde(default)]
     pub name: String,
+    /// The runtime for requests of this connection that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_id: Option<String>,
+    /// A folder or file for requests of this connection that name no runtime: the runtime that has it open
+    /// answers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
 }
 
 /// Who answers.
@@ -38,34 +55,34 @@ pub struct HelloResult {
     pub session: SessionId,
     /// `client` or `host`, by the token that was shown.
     pub role: String,
+    /// What a client's token allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<Rights>,
 }
 
-/// `bridge/ping`: answers at once. Also shows that the connection is alive.
-pub struct Ping;
-
-impl MethodType for Ping {
-    const NAME: &'static str = "bridge/ping";
-    type Params = Empty;
-    type Result = Empty;
+/// What the new token shall allow: a part of what the caller's own allows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum CreateTokenParams {
+    /// By a client: call methods that need these rights.
+    Client {
+        /// The rights.
+        rights: Rights,
+    },
+    /// By a host: register under these ids, with these tools.
+    Host {
+        /// Runtime ids.
+        runtime_ids: Vec<String>,
+        /// Names of methods, or families such as `file/*`.
+        tools: Vec<String>,
+    },
 }
 
-/// `bridge/shutdown`, by a host: ends the daemon. Its run, if any, is told to end.
-pub struct Shutdown;
-
-impl MethodType for Shutdown {
-    const NAME: &'static str = "bridge/shutdown";
-    type Params = Empty;
-    type Result = Empty;
-}
-
-/// `bridge/tail`: from now on this connection gets a `bridge/request` notification with a
-/// [`RequestRecord`] for each request that ends.
-pub struct Tail;
-
-impl MethodType for Tail {
-    const NAME: &'static str = "bridge/tail";
-    type Params = Empty;
-    type Result = Empty;
+/// The new token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CreateTokenResult {
+    /// To be shown in the upgrade request, as any token.
+    pub token: Secret,
 }
 
 /// One request that has ended. Never holds parameters or results.
@@ -94,15 +111,6 @@ pub struct RequestRecord {
     pub request_bytes: usize,
     /// Size of the answer.
     pub response_bytes: usize,
-}
-
-/// `bridge/status`: what the daemon is doing.
-pub struct Status;
-
-impl MethodType for Status {
-    const NAME: &'static str = "bridge/status";
-    type Params = Empty;
-    type Result = StatusResult;
 }
 
 /// Gauges and counters.

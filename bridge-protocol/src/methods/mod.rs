@@ -1,18 +1,31 @@
-//! One type per method: its name, its parameters, its result. These are the promises to other
-//! languages; `vscode-ext` and `vscode_bridge` mirror them, and `tests/wire` holds examples.
+//! One type per method: its name, its parameters, its result, the rights that it needs and the time that it
+//! may take. These are the promises to other languages; `vscode-ext` and `vscode_bridge` mirror them, and
+//! `tests/wire` holds examples of every one.
+//!
+//! The `methods!` macro is the only way to declare a method. [`find`] and [`all`] are the catalogue that it
+//! makes; [`visit`] is the same with types, for tests.
 
 pub mod action;
 mod bridge;
+pub mod cell;
+pub mod file;
+pub mod page;
 mod progress;
 mod runtime;
-pub mod sandbox;
+pub mod shell;
 mod vscode;
+
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::limits::{TIMEOUT_DEFAULT, TIMEOUT_MAX, TOOL_TIMEOUT_DEFAULT, TOOL_TIMEOUT_MAX};
+use crate::rights::{Right, Rights};
+
 pub use bridge::{
-    Hello, HelloParams, HelloResult, Ping, RequestRecord, Shutdown, Status, StatusResult, Tail,
+    CreateToken, CreateTokenParams, CreateTokenResult, Hello, HelloParams, HelloResult, Ping,
+    RequestRecord, Shutdown, Status, StatusResult, Tail,
 };
 pub use progress::{CancelParams, ProgressParams, TextProgress};
 pub use runtime::{
@@ -35,22 +48,207 @@ pub trait MethodType {
     type Result: Serialize + DeserializeOwned;
 }
 
-/// Declares methods: a type each, with its name, parameters and result.
-macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident = $name:literal: $params:ty => $result:ty;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $method;
+/// A method as a value: what the broker must know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodSpec {
+    /// The name on the wire.
+    pub name: &'static str,
+    /// The rights that a client needs to call it.
+    pub needs: Rights,
+    /// How long it may take.
+    pub within: Within,
+}
 
-        impl MethodType for $method {
-            const NAME: &'static str = $name;
-            type Params = $params;
-            type Result = $result;
+/// How long a request may take when its caller names no limit, and at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// A model or a person answers: 30 s, at most 10 minutes.
+    Talk,
+    /// The editor answers: 10 s, at most 10 minutes.
+    Moment,
+    /// A shell may be slow to start, a tree large to search: 2 minutes, at most a day.
+    Tool,
+    /// It takes as long as it takes, and has limits of its own: a day.
+    Work,
+}
+
+impl Within {
+    /// The deadline of a request that names none.
+    pub const fn default_timeout(self) -> Duration {
+        match self {
+            Self::Talk => TIMEOUT_DEFAULT,
+            Self::Moment => Duration::from_secs(10),
+            Self::Tool => TOOL_TIMEOUT_DEFAULT,
+            Self::Work => TOOL_TIMEOUT_MAX,
         }
-    )*};
+    }
+
+    /// The longest deadline; a longer one is shortened to this.
+    pub const fn longest_timeout(self) -> Duration {
+        match self {
+            Self::Talk | Self::Moment => TIMEOUT_MAX,
+            Self::Tool | Self::Work => TOOL_TIMEOUT_MAX,
+        }
+    }
+}
+
+/// Is shown every method of the catalogue with its types.
+pub trait MethodVisitor {
+    /// One method.
+    fn method<M: MethodType>(&mut self);
+}
+
+/// Declares methods: a type each, an entry in the catalogue, and a visit.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident = $name:literal: $params:ty => $result:ty {
+        needs: [$($right:ident),*], within: $within:ident
+    };)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub struct $method;
+
+            impl super::MethodType for $method {
+                const NAME: &'static str = $name;
+                type Params = $params;
+                type Result = $result;
+            }
+        )*
+
+        pub(super) const SPECS: &[super::MethodSpec] = &[$(super::MethodSpec {
+            name: $name,
+            needs: super::Rights::of(&[$(super::Right::$right),*]),
+            within: super::Within::$within,
+        }),*];
+
+        pub(super) fn visit(visitor: &mut impl super::MethodVisitor) {
+            $(visitor.method::<$method>();)*
+        }
+    };
 }
 use methods;
+
+/// The families of methods by what stands before the slash.
+const FAMILIES: [(&str, &[MethodSpec]); 8] = [
+    ("action", action::SPECS),
+    ("bridge", bridge::SPECS),
+    ("cell", cell::SPECS),
+    ("file", file::SPECS),
+    ("page", page::SPECS),
+    ("runtime", runtime::SPECS),
+    ("shell", shell::SPECS),
+    ("vscode", vscode::SPECS),
+];
+
+/// What the catalogue says of a method. `None` for a name that only its host knows.
+pub fn find(name: &str) -> Option<&'static MethodSpec> {
+    let (family, _) = name.split_once('/')?;
+    let (_, specs) = FAMILIES.iter().find(|(known, _)| *known == family)?;
+    specs.iter().find(|spec| spec.name == name)
+}
+
+/// Every method of the wire.
+pub fn all() -> impl Iterator<Item = &'static MethodSpec> {
+    FAMILIES.iter().flat_map(|(_, specs)| specs.iter())
+}
+
+/// The names of all methods of one family, such as `shell`.
+pub fn names_of(family: &str) -> impl Iterator<Item = &'static str> + use<'_> {
+    let found = FAMILIES.iter().filter(move |(known, _)| *known == family);
+    found.flat_map(|(_, specs)| specs.iter().map(|spec| spec.name))
+}
+
+/// Shows every method with its types.
+pub fn visit(visitor: &mut impl MethodVisitor) {
+    action::visit(visitor);
+    bridge::visit(visitor);
+    cell::visit(visitor);
+    file::visit(visitor);
+    page::visit(visitor);
+    runtime::visit(visitor);
+    shell::visit(visitor);
+    vscode::visit(visitor);
+}
 
 /// Parameters of a method that takes none, and the result of one that returns none: `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Empty {}
+
+const fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature that serde asks for.
+const fn is_true(value: &bool) -> bool {
+    *value
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature that serde asks for.
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_are_found_by_their_family() {
+        for spec in all() {
+            assert_eq!(find(spec.name), Some(spec));
+            assert_eq!(all().filter(|other| other.name == spec.name).count(), 1, "{}", spec.name);
+        }
+        for name in ["", "file", "file/", "file/fly", "sandbox/readFile"] {
+            assert_eq!(find(name), None, "{name}");
+        }
+        assert!(names_of("shell").any(|name| name == "shell/run"));
+        assert_eq!(names_of("nothing").count(), 0);
+    }
+
+    #[test]
+    fn the_visit_sees_the_whole_catalogue() {
+        struct Names(Vec<&'static str>);
+        impl MethodVisitor for Names {
+            fn method<M: MethodType>(&mut self) {
+                self.0.push(M::NAME);
+            }
+        }
+        let mut seen = Names(Vec::new());
+        visit(&mut seen);
+        assert_eq!(seen.0, all().map(|spec| spec.name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn whatever_runs_or_writes_needs_the_right_to() {
+        let needs = |name: &str| find(name).unwrap().needs;
+        for name in ["shell/run", "shell/input", "cell/run", "page/browse"] {
+            assert_eq!(needs(name), Rights::of(&[Right::Run]), "{name}");
+        }
+        for name in ["file/write", "file/edit", "file/remove"] {
+            assert_eq!(needs(name), Rights::of(&[Right::Write]), "{name}");
+        }
+        assert_eq!(needs("file/read"), Rights::of(&[Right::Read]));
+        assert_eq!(needs("vscode/executeCommand"), Rights::of(&[Right::Editor]));
+        assert_eq!(needs("action/execute").to_string(), "read,write,run");
+        assert_eq!(needs("bridge/status"), Rights::NONE);
+    }
+
+    #[test]
+    fn defaults_need_not_be_spelt_out() {
+        use serde_json::{from_value, json, to_value};
+
+        let write: file::WriteParams = from_value(json!({"path": "a"})).unwrap();
+        assert!(write.replace);
+        assert_eq!(to_value(&write).unwrap(), json!({"path": "a"}));
+        let keep: file::WriteParams = from_value(json!({"replace": false})).unwrap();
+        assert_eq!(to_value(&keep).unwrap()["replace"], false);
+        let list: file::ListParams = from_value(json!({})).unwrap();
+        assert_eq!(list.path, ".");
+        assert_eq!(shell::ShellName::default().to_string(), "main");
+        let output = |lost: u64| -> shell::CommandOutput {
+            from_value(json!({"text": "", "start": 0, "end": 0, "lost": lost})).unwrap()
+        };
+        assert_eq!(to_value(output(0)).unwrap().get("lost"), None);
+        assert_eq!(to_value(output(7)).unwrap()["lost"], 7);
+    }
+}

@@ -2,15 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Empty, MethodType};
+use super::{Empty, methods};
 
-/// `runtime/register`, by a host: says what it serves. Until then nothing is sent to it.
-pub struct Register;
-
-impl MethodType for Register {
-    const NAME: &'static str = "runtime/register";
-    type Params = RegisterParams;
-    type Result = RegisterResult;
+methods! {
+    /// `runtime/register`, by a host: says what it serves. Until then nothing is sent to it.
+    Register = "runtime/register": RegisterParams => RegisterResult { needs: [], within: Talk };
+    /// `runtime/update`, by a host: something about it changed.
+    Update = "runtime/update": UpdateParams => Empty { needs: [], within: Talk };
+    /// `runtime/unregister`, by a host: it serves no more; what it is working on fails at once.
+    Unregister = "runtime/unregister": Empty => Empty { needs: [], within: Talk };
+    /// `runtime/list`: all hosts that are attached.
+    ListRuntimes = "runtime/list": Empty => Vec<RuntimeInfo> { needs: [], within: Talk };
+    /// `runtime/get`: one of them.
+    GetRuntime = "runtime/get": RuntimeRef => RuntimeInfo { needs: [], within: Talk };
 }
 
 /// Who the host is.
@@ -32,6 +36,10 @@ pub struct RegisterParams {
     /// Whether its window has the focus.
     #[serde(default)]
     pub focused: bool,
+    /// Whether it is an edge: its methods are for every runtime, so requests for them go to it whatever
+    /// `runtimeId` or `path` they name. It passes these on to the tools that it calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edge: bool,
 }
 
 /// The name under which it is listed.
@@ -40,15 +48,6 @@ pub struct RegisterParams {
 pub struct RegisterResult {
     /// The name.
     pub runtime_id: String,
-}
-
-/// `runtime/update`, by a host: something about it changed.
-pub struct Update;
-
-impl MethodType for Update {
-    const NAME: &'static str = "runtime/update";
-    type Params = UpdateParams;
-    type Result = Empty;
 }
 
 /// What changed; absent members stay as they are.
@@ -67,33 +66,6 @@ pub struct UpdateParams {
     /// Whether it now has the focus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focused: Option<bool>,
-}
-
-/// `runtime/unregister`, by a host: it serves no more; what it is working on fails at once.
-pub struct Unregister;
-
-impl MethodType for Unregister {
-    const NAME: &'static str = "runtime/unregister";
-    type Params = Empty;
-    type Result = Empty;
-}
-
-/// `runtime/list`: all hosts that are attached.
-pub struct ListRuntimes;
-
-impl MethodType for ListRuntimes {
-    const NAME: &'static str = "runtime/list";
-    type Params = Empty;
-    type Result = Vec<RuntimeInfo>;
-}
-
-/// `runtime/get`: one of them.
-pub struct GetRuntime;
-
-impl MethodType for GetRuntime {
-    const NAME: &'static str = "runtime/get";
-    type Params = RuntimeRef;
-    type Result = RuntimeInfo;
 }
 
 /// Names a runtime.

@@ -3,16 +3,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::MethodType;
-use crate::method::Method;
+use super::methods;
 
-/// `vscode/chat`: asks a language model. Streams [`TextProgress`](super::TextProgress).
-pub struct Chat;
-
-impl MethodType for Chat {
-    const NAME: &'static str = Method::Chat.name();
-    type Params = ChatParams;
-    type Result = ChatResult;
+methods! {
+    /// `vscode/chat`: asks a language model. Streams [`TextProgress`](super::TextProgress).
+    Chat = "vscode/chat": ChatParams => ChatResult { needs: [Chat], within: Talk };
+    /// `vscode/showMessage`: shows a message.
+    ShowMessage = "vscode/showMessage": ShowMessageParams => ShowMessageResult { needs: [Chat], within: Talk };
+    /// `vscode/executeCommand`: runs an editor command.
+    ExecuteCommand = "vscode/executeCommand": ExecuteCommandParams => ExecuteCommandResult { needs: [Editor], within: Moment };
+    /// `vscode/getChatHistory`: what was said in a conversation.
+    GetChatHistory = "vscode/getChatHistory": GetChatHistoryParams => GetChatHistoryResult { needs: [Chat], within: Talk };
 }
 
 /// What to ask.
@@ -51,15 +52,6 @@ pub struct ChatResult {
     /// Whether a chat view was opened for the person instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opened_chat: bool,
-}
-
-/// `vscode/showMessage`: shows a message.
-pub struct ShowMessage;
-
-impl MethodType for ShowMessage {
-    const NAME: &'static str = Method::ShowMessage.name();
-    type Params = ShowMessageParams;
-    type Result = ShowMessageResult;
 }
 
 /// What to show.
@@ -102,15 +94,6 @@ pub struct ShowMessageResult {
     pub choice: Option<String>,
 }
 
-/// `vscode/executeCommand`: runs an editor command.
-pub struct ExecuteCommand;
-
-impl MethodType for ExecuteCommand {
-    const NAME: &'static str = Method::ExecuteCommand.name();
-    type Params = ExecuteCommandParams;
-    type Result = ExecuteCommandResult;
-}
-
 /// Which command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -132,15 +115,6 @@ pub struct ExecuteCommandResult {
     /// Absent when it returned nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-}
-
-/// `vscode/getChatHistory`: what was said in a conversation.
-pub struct GetChatHistory;
-
-impl MethodType for GetChatHistory {
-    const NAME: &'static str = Method::GetChatHistory.name();
-    type Params = GetChatHistoryParams;
-    type Result = GetChatHistoryResult;
 }
 
 /// Which conversation.

@@ -147,7 +147,7 @@ fn registrations_are_checked() {
         json!({"methods": ["bridge/status"]}),
         json!({"methods": ["runtime/list"]}),
         json!({"methods": ["$/progress"]}),
-        json!({"methods": ["sandbox/runCommand"]}),
+        json!({"methods": ["shell/run"]}),
         json!({"methods": ["vscode/chat"], "runtimeId": "sandbox"}),
         json!({"methods": [""]}),
         json!({"methods": names(257)}),
@@ -313,26 +313,26 @@ fn an_answer_that_is_no_message_fails_the_request_that_it_names() {
 fn the_sandbox_is_no_window() {
     let mut w = world();
     let client = w.client(3);
-    let ask = |id| json!({"jsonrpc": "2.0", "id": id, "method": "sandbox/stat", "params": {}});
+    let ask = |id| json!({"jsonrpc": "2.0", "id": id, "method": "file/stat", "params": {}});
     w.says(client, ask(1));
     let refused = w.take_one(client);
     assert_eq!(kind(&refused), "MethodNotFound");
     assert!(refused["error"]["message"].as_str().unwrap().contains("--sandbox"), "{refused}");
 
     let sandbox = w.connect(1, Role::Host, Dialect::JsonRpc);
-    let params = json!({"runtimeId": "sandbox", "methods": ["sandbox/stat"]});
+    let params = json!({"runtimeId": "sandbox", "methods": ["file/stat"]});
     let params = serde_json::from_value(params).unwrap();
     w.broker.register_sandbox(sandbox, params, w.now).unwrap();
     w.says(client, call(2, json!({})));
     assert!(w.take(client).is_empty(), "a chat waits for a window, as if nobody was there");
     let window = w.host(2);
     assert_eq!(w.take_one(window)["method"], "vscode/chat");
-    w.update(window, json!({"focused": true, "methods": ["vscode/chat", "sandbox/stat"]}));
+    w.update(window, json!({"focused": true, "methods": ["vscode/chat", "file/stat"]}));
     w.says(client, ask(3));
-    assert_eq!(w.take_one(sandbox)["method"], "sandbox/stat");
+    assert_eq!(w.take_one(sandbox)["method"], "file/stat");
     w.update(window, json!({"focused": true}));
     w.says(client, ask(4));
-    assert_eq!(w.take_one(sandbox)["method"], "sandbox/stat");
+    assert_eq!(w.take_one(sandbox)["method"], "file/stat");
     w.says(client, json!({"jsonrpc": "2.0", "id": 5, "method": "sandbox/dance"}));
     let refused = w.take_one(client);
     assert_eq!(refused["error"]["message"], "Unknown request type: sandbox/dance");
@@ -343,10 +343,10 @@ fn a_command_may_take_longer_than_ten_minutes() {
     let mut w = world();
     let client = w.client(2);
     let sandbox = w.connect(1, Role::Host, Dialect::JsonRpc);
-    let params = json!({"runtimeId": "sandbox", "methods": ["sandbox/runCommand"]});
+    let params = json!({"runtimeId": "sandbox", "methods": ["shell/run"]});
     let params = serde_json::from_value(params).unwrap();
     w.broker.register_sandbox(sandbox, params, w.now).unwrap();
-    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "sandbox/runCommand"}));
+    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "shell/run"}));
     let request = w.take_one(sandbox);
     for _ in 0..3 {
         w.after(Duration::from_secs(3600));

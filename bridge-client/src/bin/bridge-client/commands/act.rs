@@ -2,8 +2,7 @@
 
 use bridge_protocol::methods::MethodType;
 use bridge_protocol::methods::action::{Execute, ExecuteParams, Observation, OutputPiece};
-use bridge_protocol::methods::sandbox::commands::{WaitForCommand, WaitOptions, WaitParams};
-use bridge_protocol::methods::sandbox::shells::ShellName;
+use bridge_protocol::methods::shell::{self, ShellName, WaitOptions, WaitParams};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -230,7 +229,7 @@ async fn show_the_rest(screen: &mut Screen<'_>) -> Result<(), Failure> {
     let Some(next) = screen.next else { return Ok(()) };
     let wait = WaitOptions { limit_ms: Some(0.0), output_bytes: Some(0), ..WaitOptions::default() };
     let params = WaitParams { shell: screen.shell.clone(), wait, ..WaitParams::default() };
-    let output = screen.client.call::<WaitForCommand>(&params, None).await?.output;
+    let output = screen.client.call::<shell::Wait>(&params, None).await?.output;
     match (output.start..=output.end).contains(&next) {
         true => screen.fill_up_to(output.end).await,
         false => Ok(()),

@@ -103,6 +103,7 @@ impl Rules {
             workspace_folders: self.workspace_folders.clone(),
             methods,
             focused: self.focused,
+            edge: false,
         }
     }
 

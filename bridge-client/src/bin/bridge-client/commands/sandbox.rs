@@ -7,11 +7,8 @@ use std::io::{IsTerminal, stdout};
 use std::os::unix::process::CommandExt;
 
 use bridge_protocol::methods::MethodType;
-use bridge_protocol::methods::sandbox::commands::{ReadOutput, ReadOutputParams};
-use bridge_protocol::methods::sandbox::shells::{
-    AttachCommand, AttachParams, CloseShell, CreateShell, CreateShellParams, ListShells,
-    ResizeParams, ResizeShell, SendInput, SendInputParams, SendKeys, SendKeysParams, SendSignal,
-    ShellInfo, ShellName, ShellRef, ShellState,
+use bridge_protocol::methods::shell::{
+    self, AttachParams, ResizeParams, ShellInfo, ShellName, ShellRef, ShellState,
 };
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -27,22 +24,23 @@ pub async fn run(context: Context, command: Sandbox) -> Result<(), Failure> {
         Sandbox::Wait(arguments) => follow::wait(context, arguments).await,
         Sandbox::Output(arguments) => output(context, arguments).await,
         Sandbox::Input { shell, no_enter, text } => {
-            let params = SendInputParams { shell: ShellName(shell.shell), text, enter: !no_enter };
-            done::<SendInput>(context, &params).await
+            let params =
+                shell::InputParams { shell: ShellName(shell.shell), text, enter: !no_enter };
+            done::<shell::Input>(context, &params).await
         }
         Sandbox::Keys { shell, keys } => {
-            let params = SendKeysParams { shell: ShellName(shell.shell), keys };
-            done::<SendKeys>(context, &params).await
+            let params = shell::KeysParams { shell: ShellName(shell.shell), keys };
+            done::<shell::Keys>(context, &params).await
         }
         Sandbox::Signal { shell, signal } => self::signal(context, shell.shell, &signal).await,
         Sandbox::Resize { shell, columns, rows } => {
             let params = ResizeParams { shell: ShellName(shell.shell), columns, rows };
-            done::<ResizeShell>(context, &params).await
+            done::<shell::Resize>(context, &params).await
         }
         Sandbox::Shells => shells(context).await,
         Sandbox::Create(arguments) => create(context, arguments).await,
         Sandbox::Close { shell } => {
-            done::<CloseShell>(context, &ShellRef { shell: ShellName(shell) }).await
+            done::<shell::Close>(context, &ShellRef { shell: ShellName(shell) }).await
         }
         Sandbox::Attach { shell, read_only } => attach(context, shell, read_only).await,
         Sandbox::Files(command) => files::run(context, command).await,
@@ -77,7 +75,8 @@ async fn signal(mut context: Context, shell: String, signal: &str) -> Result<(),
     let params = to_raw_value(&json!({"shell": shell, "signal": name}));
     let params = params.expect("our own values always print");
     let client = context.client().await?;
-    let answered = answer(client.call_raw(SendSignal::NAME, Some(params), context.timeout)).await;
+    let answered =
+        answer(client.call_raw(shell::Signal::NAME, Some(params), context.timeout)).await;
     client.close().await;
     let result: Box<RawValue> = answered?;
     match context.output.style {
@@ -87,7 +86,7 @@ async fn signal(mut context: Context, shell: String, signal: &str) -> Result<(),
 }
 
 async fn shells(context: Context) -> Result<(), Failure> {
-    shown::<ListShells>(context, &Default::default(), |result| {
+    shown::<shell::List>(context, &Default::default(), |result| {
         result.shells.iter().map(line).collect::<Vec<_>>().join("\n")
     })
     .await
@@ -109,29 +108,29 @@ async fn create(context: Context, arguments: cli::Create) -> Result<(), Failure>
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(Failure::Usage(format!("--env {pair:?} is no NAME=VALUE"))),
     };
-    let params = CreateShellParams {
+    let params = shell::CreateParams {
         shell: arguments.shell.map(ShellName),
         cwd: arguments.cwd,
         environment: arguments.environment.iter().map(variable).collect::<Result<_, _>>()?,
         columns: arguments.columns,
         rows: arguments.rows,
     };
-    shown::<CreateShell>(context, &params, |shell| shell.shell.0).await
+    shown::<shell::Create>(context, &params, |shell| shell.shell.0).await
 }
 
 async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), Failure> {
-    let params = ReadOutputParams {
+    let params = shell::ReadParams {
         shell: ShellName(arguments.shell.shell),
         from: arguments.from,
         bytes: arguments.bytes,
         raw: arguments.raw,
         colours: arguments.colours,
     };
-    let result = context.call::<ReadOutput>(&params).await?;
+    let result = context.call::<shell::Read>(&params).await?;
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
     }
-    let read = typed::<ReadOutput>(&result)?;
+    let read = typed::<shell::Read>(&result)?;
     match read.text {
         // Of what a terminal obeys, the daemon has left nothing in it but colours.
         Some(text) if arguments.colours => {
@@ -141,7 +140,7 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
         Some(text) => context.output.line(&text).await?,
         None => {
             let base64 = read.base64.unwrap_or_default();
-            context.output.bytes(&decoded::<ReadOutput>(&base64)?).await?;
+            context.output.bytes(&decoded::<shell::Read>(&base64)?).await?;
         }
     }
     if read.more {
@@ -152,11 +151,11 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
 
 async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<(), Failure> {
     let params = AttachParams { shell: ShellName(shell), read_only };
-    let result = context.call::<AttachCommand>(&params).await?;
+    let result = context.call::<shell::Attach>(&params).await?;
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
     }
-    let attach = typed::<AttachCommand>(&result)?;
+    let attach = typed::<shell::Attach>(&result)?;
     let (Some((program, arguments)), true) =
         (attach.arguments.split_first(), stdout().is_terminal())
     else {

@@ -4,8 +4,7 @@
 //! is missing, which is then read from there: what is printed has no holes.
 
 use bridge_client::Client;
-use bridge_protocol::methods::sandbox::commands::{ReadOutput, ReadOutputParams};
-use bridge_protocol::methods::sandbox::shells::ShellName;
+use bridge_protocol::methods::shell::{self, ShellName};
 
 use super::decoded;
 use crate::failure::Failure;
@@ -57,15 +56,15 @@ impl<'a> Screen<'a> {
     /// Reads and shows what lies between the last byte shown and this offset.
     pub async fn fill_up_to(&mut self, offset: u64) -> Result<(), Failure> {
         while let Some(from) = self.next.filter(|next| *next < offset) {
-            let params = ReadOutputParams {
+            let params = shell::ReadParams {
                 shell: self.shell.clone(),
                 from: Some(from),
                 bytes: Some(READ.min(offset - from)),
                 raw: true,
                 colours: false,
             };
-            let read = self.client.call::<ReadOutput>(&params, None).await?;
-            let bytes = decoded::<ReadOutput>(&read.base64.unwrap_or_default())?;
+            let read = self.client.call::<shell::Read>(&params, None).await?;
+            let bytes = decoded::<shell::Read>(&read.base64.unwrap_or_default())?;
             if bytes.is_empty() {
                 return Ok(());
             }

@@ -1,11 +1,10 @@
 //! `sandbox read`, `write`, `edit` and the rest that concerns files.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use bridge_protocol::methods::sandbox::files::{
-    Copy, EditFile, EditFileParams, EditFileResult, FileKind, Glob, Grep, GrepParams, ListFiles,
-    ListFilesParams, MakeDirectory, MakeDirectoryParams, Move, PathParams, ReadFile,
-    ReadFileParams, ReadFileResult, Remove, RemoveDirectory, RemoveParams, SearchParams, Stat,
-    StatParams, TransferParams, UndoEdit, UndoEditParams, WriteFile, WriteFileParams,
+use bridge_protocol::methods::file::{
+    self, Copy, FileKind, Glob, Grep, GrepParams, MakeDirectory, MakeDirectoryParams, Move,
+    PathParams, Remove, RemoveDirectory, RemoveParams, SearchParams, Stat, StatParams,
+    TransferParams,
 };
 
 use super::{done, shown};
@@ -27,24 +26,30 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
                 Ok(text) => (Some(text), None),
                 Err(binary) => (None, Some(BASE64_STANDARD.encode(binary.as_bytes()))),
             };
-            let params = WriteFileParams { path, text, base64, replace: !new };
-            shown::<WriteFile>(context, &params, |written| {
+            let params = file::WriteParams { path, text, base64, replace: !new, if_version: None };
+            shown::<file::Write>(context, &params, |written| {
                 note_owner(written.owner_kept);
                 String::new()
             })
             .await
         }
         Files::Edit(cli::Edit { path, old, insert_after, new }) => {
-            let params = EditFileParams { path, old_text: old, insert_after, new_text: new };
-            shown::<EditFile>(context, &params, change).await
+            let params = file::EditParams {
+                path,
+                old_text: old,
+                insert_after,
+                new_text: new,
+                if_version: None,
+            };
+            shown::<file::Edit>(context, &params, change).await
         }
         Files::Undo { path, force } => {
-            let params = UndoEditParams { path, force };
-            shown::<UndoEdit>(context, &params, change).await
+            let params = file::UndoParams { path, force };
+            shown::<file::Undo>(context, &params, change).await
         }
         Files::Ls { path, all, nested, limit } => {
-            let params = ListFilesParams { path, nested, hidden: all, limit };
-            shown::<ListFiles>(context, &params, |listing| {
+            let params = file::ListParams { path, nested, hidden: all, limit };
+            shown::<file::List>(context, &params, |listing| {
                 note_missing(listing.truncated, listing.unreadable.len());
                 let line = |path: &str, kind| match kind {
                     FileKind::Directory => format!("{path}/"),
@@ -93,15 +98,17 @@ async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure>
         None => (None, None),
     };
     let cli::Read { path, tail, limit_bytes, .. } = arguments;
-    let params = ReadFileParams { path, first_line, last_line, tail, raw: false, limit_bytes };
-    let result = context.call::<ReadFile>(&params).await?;
+    let params = file::ReadParams { path, first_line, last_line, tail, raw: false, limit_bytes };
+    let result = context.call::<file::Read>(&params).await?;
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
     }
-    let binary = match typed::<ReadFile>(&result)? {
-        ReadFileResult::Text { text, .. } => return context.output.text(&text).await,
-        ReadFileResult::Media { base64, .. } | ReadFileResult::Raw { base64 } => Some(base64),
-        ReadFileResult::Binary { .. } => None,
+    let binary = match typed::<file::Read>(&result)? {
+        file::ReadResult::Text { text, .. } => return context.output.text(&text).await,
+        file::ReadResult::Media { base64, .. } | file::ReadResult::Raw { base64, .. } => {
+            Some(base64)
+        }
+        file::ReadResult::Binary { .. } => None,
     };
     if context.output.style == Style::Terminal {
         let reason = "it is no text: send the output to a file or a pipe".to_owned();
@@ -110,14 +117,14 @@ async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure>
     let base64 = match binary {
         Some(base64) => base64,
         None => {
-            let params = ReadFileParams { raw: true, ..params };
-            match typed::<ReadFile>(&context.call::<ReadFile>(&params).await?)? {
-                ReadFileResult::Raw { base64 } => base64,
+            let params = file::ReadParams { raw: true, ..params };
+            match typed::<file::Read>(&context.call::<file::Read>(&params).await?)? {
+                file::ReadResult::Raw { base64, .. } => base64,
                 _ => String::new(),
             }
         }
     };
-    context.output.bytes(&decoded::<ReadFile>(&base64)?).await
+    context.output.bytes(&decoded::<file::Read>(&base64)?).await
 }
 
 async fn grep(context: Context, arguments: cli::Grep) -> Result<(), Failure> {
@@ -150,7 +157,7 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn change(edited: EditFileResult) -> String {
+fn change(edited: file::EditResult) -> String {
     note_owner(edited.owner_kept);
     edited.diff.trim_end_matches('\n').to_owned()
 }

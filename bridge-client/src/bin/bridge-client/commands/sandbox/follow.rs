@@ -4,11 +4,9 @@
 
 use bridge_client::Call;
 use bridge_protocol::methods::MethodType;
-use bridge_protocol::methods::sandbox::commands::{
-    CommandState, HowEnded, OutputProgress, RunCommand, RunCommandParams, RunState, WaitForCommand,
-    WaitOptions, WaitParams,
+use bridge_protocol::methods::shell::{
+    self, CommandState, HowEnded, OutputProgress, RunState, ShellName, WaitOptions, WaitParams,
 };
-use bridge_protocol::methods::sandbox::shells::{SendKeys, SendKeysParams, ShellName};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -29,9 +27,9 @@ pub async fn run(context: Context, arguments: Run) -> Result<(), Failure> {
     };
     let shell = ShellName(arguments.shell.shell);
     let wait = options(&context, &arguments.limits);
-    let params = RunCommandParams { shell: shell.clone(), command, create: true, wait };
+    let params = shell::RunParams { shell: shell.clone(), command, create: true, wait };
     let params = to_raw_value(&params).expect("our own types always print");
-    follow::<RunCommand>(context, shell, None, params, arguments.limits.raw).await
+    follow::<shell::Run>(context, shell, None, params, arguments.limits.raw).await
 }
 
 pub async fn wait(context: Context, arguments: Wait) -> Result<(), Failure> {
@@ -40,7 +38,7 @@ pub async fn wait(context: Context, arguments: Wait) -> Result<(), Failure> {
     let (command, from) = (arguments.command, arguments.from);
     let params = WaitParams { shell: shell.clone(), command, from, wait };
     let params = to_raw_value(&params).expect("our own types always print");
-    follow::<WaitForCommand>(context, shell, from, params, arguments.limits.raw).await
+    follow::<shell::Wait>(context, shell, from, params, arguments.limits.raw).await
 }
 
 fn options(context: &Context, limits: &Limits) -> WaitOptions {
@@ -95,14 +93,14 @@ async fn show_pieces(
                     return Err(Failure::Interrupted);
                 }
                 let keys = vec!["C-c".to_owned()];
-                let params = SendKeysParams { shell: screen.shell.clone(), keys };
-                screen.client.call::<SendKeys>(&params, None).await?;
+                let params = shell::KeysParams { shell: screen.shell.clone(), keys };
+                screen.client.call::<shell::Keys>(&params, None).await?;
                 continue;
             }
         };
         let Some(piece) = piece else { return Ok(()) };
         if let Ok(piece) = serde_json::from_str::<OutputProgress>(piece.get()) {
-            let bytes = decoded::<RunCommand>(&piece.base64)?;
+            let bytes = decoded::<shell::Run>(&piece.base64)?;
             screen.show_at(piece.offset, &bytes, bytes.len() as u64).await?;
         }
     }

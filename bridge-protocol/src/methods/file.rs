@@ -1,39 +1,60 @@
-//! Files of the workspace. Paths are relative to it, or absolute and inside it; nothing outside can be
-//! reached, through links neither.
+//! `file/*`: the files of a workspace. Paths are relative to it, or absolute and inside it; nothing outside
+//! can be reached, not even through links.
+//!
+//! [`Read`] gives the [`Version`] of what it returns. [`Write`] and [`Edit`] take it back as `ifVersion` and
+//! fail with *Conflict*, with nothing changed, when the file is no longer at that version.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{MethodType, is_yes, methods, yes};
-use crate::methods::Empty;
+use super::{Empty, is_true, methods, yes};
 
 methods! {
-    /// `sandbox/readFile`: a file, or some lines of it.
-    ReadFile = "sandbox/readFile": ReadFileParams => ReadFileResult;
-    /// `sandbox/writeFile`: writes a whole file in one step.
-    WriteFile = "sandbox/writeFile": WriteFileParams => WriteFileResult;
-    /// `sandbox/editFile`: replaces the one occurrence of a text, inserts lines, or creates a file.
-    EditFile = "sandbox/editFile": EditFileParams => EditFileResult;
-    /// `sandbox/undoEdit`: takes the latest edit of a file back.
-    UndoEdit = "sandbox/undoEdit": UndoEditParams => EditFileResult;
-    /// `sandbox/listFiles`: the entries of a directory.
-    ListFiles = "sandbox/listFiles": ListFilesParams => ListFilesResult;
-    /// `sandbox/glob`: files whose paths match a pattern.
-    Glob = "sandbox/glob": SearchParams => GlobResult;
-    /// `sandbox/grep`: lines of files that match a pattern.
-    Grep = "sandbox/grep": GrepParams => GrepResult;
-    /// `sandbox/stat`: what is known of a path.
-    Stat = "sandbox/stat": StatParams => StatResult;
-    /// `sandbox/makeDirectory`: creates a directory.
-    MakeDirectory = "sandbox/makeDirectory": MakeDirectoryParams => Empty;
-    /// `sandbox/removeDirectory`: removes an empty directory.
-    RemoveDirectory = "sandbox/removeDirectory": PathParams => Empty;
-    /// `sandbox/remove`: removes a file or, if asked for, a whole tree.
-    Remove = "sandbox/remove": RemoveParams => Empty;
-    /// `sandbox/move`: gives a file or tree another name.
-    Move = "sandbox/move": TransferParams => Empty;
-    /// `sandbox/copy`: copies a file or tree.
-    Copy = "sandbox/copy": TransferParams => CopyResult;
+    /// `file/read`: a file, or some lines of it.
+    Read = "file/read": ReadParams => ReadResult { needs: [Read], within: Tool };
+    /// `file/write`: writes a whole file in one step.
+    Write = "file/write": WriteParams => WriteResult { needs: [Write], within: Tool };
+    /// `file/edit`: replaces the one occurrence of a text, inserts lines, or creates a file.
+    Edit = "file/edit": EditParams => EditResult { needs: [Write], within: Tool };
+    /// `file/undo`: takes the latest edit of a file back.
+    Undo = "file/undo": UndoParams => EditResult { needs: [Write], within: Tool };
+    /// `file/list`: the entries of a directory.
+    List = "file/list": ListParams => ListResult { needs: [Read], within: Tool };
+    /// `file/glob`: files whose paths match a pattern.
+    Glob = "file/glob": SearchParams => GlobResult { needs: [Read], within: Tool };
+    /// `file/grep`: lines of files that match a pattern.
+    Grep = "file/grep": GrepParams => GrepResult { needs: [Read], within: Tool };
+    /// `file/stat`: what is known of a path.
+    Stat = "file/stat": StatParams => StatResult { needs: [Read], within: Tool };
+    /// `file/makeDirectory`: creates a directory.
+    MakeDirectory = "file/makeDirectory": MakeDirectoryParams => Empty { needs: [Write], within: Tool };
+    /// `file/removeDirectory`: removes an empty directory.
+    RemoveDirectory = "file/removeDirectory": PathParams => Empty { needs: [Write], within: Tool };
+    /// `file/remove`: removes a file or, if asked for, a whole tree.
+    Remove = "file/remove": RemoveParams => Empty { needs: [Write], within: Tool };
+    /// `file/move`: gives a file or tree another name.
+    Move = "file/move": TransferParams => Empty { needs: [Write], within: Tool };
+    /// `file/copy`: copies a file or tree.
+    Copy = "file/copy": TransferParams => CopyResult { needs: [Write], within: Tool };
 }
+
+/// The state of a file's content: equal versions mean equal content. Callers compare it and hand it back;
+/// only the runtime that gave it knows what it is made of (a content hash in a sandbox, a document version in
+/// a window).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Version(pub String);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reading a file of at most so many bytes gives the version of the whole file, also where only some lines
+/// were asked for. Larger files have none, and `ifVersion` cannot be used with them.
+pub const VERSIONED_BYTES: u64 = 64 << 20;
 
 /// Names a file or directory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -46,7 +67,7 @@ pub struct PathParams {
 /// What to read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReadFileParams {
+pub struct ReadParams {
     /// Which file.
     #[serde(default)]
     pub path: String,
@@ -70,7 +91,7 @@ pub struct ReadFileParams {
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum ReadFileResult {
+pub enum ReadResult {
     /// Text.
     Text {
         /// The lines with their ends as they are.
@@ -83,6 +104,9 @@ pub enum ReadFileResult {
         total_lines: Option<usize>,
         /// How the file stores its characters, for instance `UTF-8`.
         encoding: String,
+        /// See [`VERSIONED_BYTES`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Version>,
     },
     /// An image, sound, film or PDF.
     Media {
@@ -90,6 +114,9 @@ pub enum ReadFileResult {
         media_type: String,
         /// The whole file.
         base64: String,
+        /// See [`VERSIONED_BYTES`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Version>,
     },
     /// Something else. Its content comes with `raw`.
     Binary {
@@ -97,18 +124,24 @@ pub enum ReadFileResult {
         media_type: String,
         /// Bytes of the file.
         size: u64,
+        /// See [`VERSIONED_BYTES`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Version>,
     },
     /// The bytes, as asked for by `raw`.
     Raw {
         /// The whole file.
         base64: String,
+        /// See [`VERSIONED_BYTES`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Version>,
     },
 }
 
 /// What to write: `text` or `base64`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WriteFileParams {
+pub struct WriteParams {
     /// Which file. Missing directories are created.
     #[serde(default)]
     pub path: String,
@@ -119,16 +152,21 @@ pub struct WriteFileParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
     /// Replace a file that exists.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub replace: bool,
+    /// Change the file only if it is still at this version. Otherwise: *Conflict*, nothing changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_version: Option<Version>,
 }
 
 /// What writing did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WriteFileResult {
+pub struct WriteResult {
     /// Whether there was no file before.
     pub created: bool,
+    /// The version of the file now.
+    pub version: Version,
     /// Whether owner and group are what they were; otherwise the file is ours now.
     pub owner_kept: bool,
 }
@@ -137,7 +175,7 @@ pub struct WriteFileResult {
 /// creates a file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EditFileParams {
+pub struct EditParams {
     /// Which file.
     #[serde(default)]
     pub path: String,
@@ -150,12 +188,15 @@ pub struct EditFileParams {
     /// The new text. Its lines end with `\n`, whatever the file has.
     #[serde(default)]
     pub new_text: String,
+    /// Change the file only if it is still at this version. Otherwise: *Conflict*, nothing changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_version: Option<Version>,
 }
 
 /// What an edit did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EditFileResult {
+pub struct EditResult {
     /// Where the change begins.
     pub line: usize,
     /// Lines taken out.
@@ -164,13 +205,15 @@ pub struct EditFileResult {
     pub lines_added: usize,
     /// The change as a unified diff.
     pub diff: String,
+    /// The version of the file now.
+    pub version: Version,
     /// Whether owner and group are what they were; otherwise the file is ours now.
     pub owner_kept: bool,
 }
 
 /// Which edit to take back.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct UndoEditParams {
+pub struct UndoParams {
     /// The latest of this file.
     #[serde(default)]
     pub path: String,
@@ -186,7 +229,7 @@ fn here() -> String {
 
 /// What to list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ListFilesParams {
+pub struct ListParams {
     /// Which directory.
     #[serde(default = "here")]
     pub path: String,
@@ -204,7 +247,7 @@ pub struct ListFilesParams {
 /// The entries of a directory, sorted by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ListFilesResult {
+pub struct ListResult {
     /// The entries.
     pub entries: Vec<FileEntry>,
     /// Hidden entries that were left out.
@@ -333,7 +376,7 @@ pub struct StatParams {
     #[serde(default)]
     pub path: String,
     /// Look at what a link leads to.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub follow: bool,
 }
 
@@ -365,7 +408,7 @@ pub struct MakeDirectoryParams {
     #[serde(default)]
     pub path: String,
     /// Create missing directories above it, and accept one that is there already.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub parents: bool,
 }
 

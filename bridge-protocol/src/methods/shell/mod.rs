@@ -1,30 +1,46 @@
-//! Shells that stay: their lives, and what is typed into them.
+//! `shell/*`: persistent shells, the commands that run in them, and what they print.
+//!
+//! Times are in milliseconds, offsets count the bytes of a shell's log from its start, and bytes that need
+//! not be text travel in base64.
+
+mod command;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{MethodType, methods};
-use crate::methods::Empty;
+use super::{Empty, methods};
+
+pub use command::{
+    AwaitedInput, CommandEnding, CommandOutput, CommandState, HowEnded, OutputProgress, ReadParams,
+    ReadResult, RunParams, RunState, Span, WaitOptions, WaitParams, WhyRunning,
+};
 
 methods! {
-    /// `sandbox/createShell`: starts a shell and answers when it is at its first prompt.
-    CreateShell = "sandbox/createShell": CreateShellParams => ShellInfo;
-    /// `sandbox/listShells`: all shells, by name.
-    ListShells = "sandbox/listShells": Empty => ListShellsResult;
-    /// `sandbox/sendInput`: types a text into the terminal.
-    SendInput = "sandbox/sendInput": SendInputParams => Empty;
-    /// `sandbox/sendKeys`: presses keys.
-    SendKeys = "sandbox/sendKeys": SendKeysParams => Empty;
-    /// `sandbox/signal`: signals the programs in the foreground.
-    SendSignal = "sandbox/signal": SendSignalParams => Empty;
-    /// `sandbox/resize`: changes the size of the terminal.
-    ResizeShell = "sandbox/resize": ResizeParams => Empty;
-    /// `sandbox/closeShell`: ends a shell with all its programs, and removes its log.
-    CloseShell = "sandbox/closeShell": ShellRef => Empty;
-    /// `sandbox/attachCommand`: how a person can watch a shell, or type along.
-    AttachCommand = "sandbox/attachCommand": AttachParams => AttachResult;
+    /// `shell/create`: starts a shell and answers when it is at its first prompt.
+    Create = "shell/create": CreateParams => ShellInfo { needs: [Run], within: Tool };
+    /// `shell/list`: all shells, by name.
+    List = "shell/list": Empty => ListResult { needs: [Read], within: Tool };
+    /// `shell/run`: runs a text in a shell, and waits as long as asked. When the wait ends, by a limit, a
+    /// cancel or the caller's end, the command goes on.
+    Run = "shell/run": RunParams => CommandState { needs: [Run], within: Work };
+    /// `shell/wait`: waits for the latest command of a shell.
+    Wait = "shell/wait": WaitParams => CommandState { needs: [Read], within: Work };
+    /// `shell/read`: what a shell has printed, from an offset.
+    Read = "shell/read": ReadParams => ReadResult { needs: [Read], within: Tool };
+    /// `shell/input`: types a text into the terminal.
+    Input = "shell/input": InputParams => Empty { needs: [Run], within: Tool };
+    /// `shell/keys`: presses keys.
+    Keys = "shell/keys": KeysParams => Empty { needs: [Run], within: Tool };
+    /// `shell/signal`: signals the programs in the foreground.
+    Signal = "shell/signal": SignalParams => Empty { needs: [Run], within: Tool };
+    /// `shell/resize`: changes the size of the terminal.
+    Resize = "shell/resize": ResizeParams => Empty { needs: [Run], within: Tool };
+    /// `shell/close`: ends a shell with all its programs, and removes its log.
+    Close = "shell/close": ShellRef => Empty { needs: [Run], within: Tool };
+    /// `shell/attach`: the command with which a person can watch a shell, or type along.
+    Attach = "shell/attach": AttachParams => AttachResult { needs: [Run], within: Tool };
 }
 
 /// The name of a shell, `[A-Za-z0-9_-]{1,64}`. Where none is given it is `main`, which is started when it
@@ -69,7 +85,7 @@ pub struct ShellRef {
 
 /// What a new shell should be like.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct CreateShellParams {
+pub struct CreateParams {
     /// Its name; drawn when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellName>,
@@ -128,14 +144,14 @@ pub enum ShellState {
 
 /// All shells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ListShellsResult {
+pub struct ListResult {
     /// By name.
     pub shells: Vec<ShellInfo>,
 }
 
 /// What to type.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct SendInputParams {
+pub struct InputParams {
     /// Into which shell.
     #[serde(default)]
     pub shell: ShellName,
@@ -149,7 +165,7 @@ pub struct SendInputParams {
 
 /// Which keys to press.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct SendKeysParams {
+pub struct KeysParams {
     /// In which shell.
     #[serde(default)]
     pub shell: ShellName,
@@ -160,7 +176,7 @@ pub struct SendKeysParams {
 
 /// Which signal to send.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SendSignalParams {
+pub struct SignalParams {
     /// To the foreground of which shell.
     #[serde(default)]
     pub shell: ShellName,

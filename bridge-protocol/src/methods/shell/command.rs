@@ -2,18 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shells::ShellName;
-use super::{MethodType, methods};
-
-methods! {
-    /// `sandbox/runCommand`: runs a text in a shell, and waits as long as asked. When the wait ends, by
-    /// a limit, a cancel or the caller's end, the command goes on.
-    RunCommand = "sandbox/runCommand": RunCommandParams => CommandState;
-    /// `sandbox/wait`: waits for the latest command of a shell.
-    WaitForCommand = "sandbox/wait": WaitParams => CommandState;
-    /// `sandbox/readOutput`: what a shell has printed, from an offset.
-    ReadOutput = "sandbox/readOutput": ReadOutputParams => ReadOutputResult;
-}
+use super::ShellName;
 
 /// How long to wait for a command, and what to tell of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,7 +30,7 @@ pub struct WaitOptions {
 
 /// What to run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RunCommandParams {
+pub struct RunParams {
     /// In which shell.
     #[serde(default)]
     pub shell: ShellName,
@@ -74,7 +63,7 @@ pub struct WaitParams {
 }
 
 /// A piece of output, in the order of the log. A piece may be dropped on the way to a caller that is
-/// slow; the next one's offset shows the gap, and `sandbox/readOutput` fills it.
+/// slow; the next one's offset shows the gap, and `shell/read` fills it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputProgress {
     /// Where in the log it begins.
@@ -151,7 +140,7 @@ pub struct CommandOutput {
     pub start: u64,
     /// Offset behind its last byte so far.
     pub end: u64,
-    /// What the text leaves out; `sandbox/readOutput` has it.
+    /// What the text leaves out; `shell/read` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Span>,
     /// Bytes that could not be kept, since the log was full.
@@ -190,7 +179,7 @@ pub struct CommandEnding {
     /// The shell's user.
     pub user: String,
     /// The machine's name.
-    pub host: String,
+    pub machine: String,
 }
 
 /// What became of the shell when a command ended.
@@ -209,7 +198,7 @@ pub enum HowEnded {
 
 /// Which output to read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct ReadOutputParams {
+pub struct ReadParams {
     /// Of which shell.
     #[serde(default)]
     pub shell: ShellName,
@@ -230,7 +219,7 @@ pub struct ReadOutputParams {
 /// Output from the log: `text` or, if asked for, `base64`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReadOutputResult {
+pub struct ReadResult {
     /// Offset of the first byte.
     pub start: u64,
     /// Offset behind the last; the next read begins here.
