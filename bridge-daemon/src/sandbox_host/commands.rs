@@ -11,7 +11,7 @@ use bridge_protocol::methods::sandbox::commands::{
 };
 use bridge_protocol::methods::sandbox::shells::ShellName;
 use bridge_protocol::{ErrorKind, WireError};
-use sandbox::shell::{
+use sandbox_shells::{
     Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Session, View, Wait, Why,
     aside, render, render_lines, whole_lines,
 };
@@ -123,7 +123,7 @@ async fn stream(
     wait: Wait,
     from: Option<u64>,
     caller: &Caller,
-) -> sandbox::Result<Progress> {
+) -> sandbox_shells::Result<Progress> {
     let waiting = job.wait(wait);
     tokio::pin!(waiting);
     let mut ended = None;
