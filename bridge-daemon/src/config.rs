@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bridge_protocol::SessionId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use sandbox::browser::CHROMIUM;
-use sandbox::shell::{Helper, ShellArguments};
+use sandbox_pages::CHROMIUM;
+use sandbox_shells::{Helper, ShellArguments};
 
 use crate::broker::HostWait;
 use crate::terminal_host::AllowedCommand;

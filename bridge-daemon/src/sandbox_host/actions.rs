@@ -15,14 +15,14 @@ use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::text::brief;
 use bridge_protocol::timeout::Allowance;
 use bridge_protocol::{ErrorKind, WireError};
-use sandbox::action::{
+use openhands_edge::action::{
     Action, ActionError, CallOff, ErrorKind as ActionErrorKind, Executor, KernelSettings,
     Observation, Request, Run, RunIn, Settings, Watch,
 };
-use sandbox::browser::Browser;
-use sandbox::event::{self, Answer, ErrorForm, Event, Malformed};
-use sandbox::files::{Editor, Workspace};
-use sandbox::shell::SessionId;
+use openhands_edge::event::{self, Answer, ErrorForm, Event, Malformed};
+use sandbox_files::{Editor, Workspace};
+use sandbox_pages::Browser;
+use sandbox_shells::SessionId;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::{Semaphore, mpsc};

@@ -9,7 +9,7 @@ use bridge_protocol::methods::shell::{
     RunState, ShellName, Span, WaitOptions, WaitParams, WhyRunning,
 };
 use bridge_protocol::{ErrorKind, WireError};
-use sandbox::shell::{
+use sandbox_shells::{
     Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Session, View, Wait, Why,
     aside, render, render_lines, whole_lines,
 };
@@ -121,7 +121,7 @@ async fn stream(
     wait: Wait,
     from: Option<u64>,
     caller: &Caller,
-) -> sandbox::Result<Progress> {
+) -> sandbox_shells::Result<Progress> {
     let waiting = job.wait(wait);
     tokio::pin!(waiting);
     let mut ended = None;

@@ -4,8 +4,8 @@
 use std::io;
 
 use bridge_protocol::{ErrorKind, WireError};
-use sandbox::Error as ShellError;
-use sandbox::files::Error as FileError;
+use sandbox_files::Error as FileError;
+use sandbox_shells::Error as ShellError;
 use serde_json::{Map, json};
 
 /// The error of a shell.

@@ -13,7 +13,7 @@ use bridge_protocol::methods::file::{
 };
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
-use sandbox::files::{
+use sandbox_files::{
     Case, Content, Depth, Destination, Edited, Editor, Existing, Filter, Grep, Kind, LineRange,
     Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Workspace, WorkspacePath,
     WriteOptions, check_limit, copy, create_directory, glob, grep, list, move_entry, read_any,
@@ -271,7 +271,7 @@ fn is_kept(owner: Owner) -> bool {
     owner == Owner::Kept
 }
 
-fn done(outcome: Result<(), sandbox::files::Error>) -> Result<Empty, WireError> {
+fn done(outcome: Result<(), sandbox_files::Error>) -> Result<Empty, WireError> {
     outcome.map(|()| Empty {}).map_err(error::file)
 }
 

@@ -29,10 +29,10 @@ use bridge_protocol::{Dialect, ErrorKind, SessionId};
 use serde_json::value::RawValue;
 use tracing::info;
 
-use ::sandbox::action::KernelSettings;
-use ::sandbox::browser::{Browser, ShownBy};
-use ::sandbox::files::Workspace;
-use ::sandbox::isolation::Network;
+use openhands_edge::action::KernelSettings;
+use sandbox_files::Workspace;
+use sandbox_isolation::Network;
+use sandbox_pages::{Browser, ShownBy};
 
 use crate::broker::{Role, SANDBOX};
 use crate::config::SandboxArgs;

@@ -12,9 +12,9 @@ use bridge_protocol::methods::shell::{
 };
 use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
-use sandbox::action::{ActionError, ShellSource};
-use sandbox::files::{Kind, Links, Workspace, stat};
-use sandbox::shell::{
+use openhands_edge::action::{ActionError, ShellSource};
+use sandbox_files::{Kind, Links, Workspace, stat};
+use sandbox_shells::{
     Access, Config, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size,
 };
 use tokio::sync::RwLock;
@@ -265,7 +265,7 @@ impl ShellService {
 pub(super) enum NoShell {
     TooMany,
     Ending,
-    Failed(sandbox::Error),
+    Failed(sandbox_shells::Error),
 }
 
 impl NoShell {

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::SessionId;
-use sandbox::isolation::Policy;
+use sandbox_isolation::Policy;
 use sha2::{Digest, Sha256};
 
 /// The state directory of a session's shells in a workspace. Short, since it holds a socket. Shells that
@@ -43,7 +43,7 @@ pub(super) fn remove_unused(root: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use sandbox::isolation::{Level, Limits};
+    use sandbox_isolation::{Level, Limits};
 
     use super::*;
 
