@@ -1,0 +1,182 @@
+//! Serves the tools of a sandbox: shells that start in a workspace, its files, cells of Python, and web pages.
+//!
+//! [`Sandbox::answer`] takes the name of a tool and its params as text, and answers with text: the program
+//! `sandbox host` joins it with a connection to a broker, the OpenHands edge calls it in its own process.
+//!
+//! Files are confined to the workspace by Linux. Shells are the user's own: they start in the workspace and may go
+//! anywhere that the user may, unless the policy confines them, and with them the kernels of cells.
+//!
+//! A caller that stops waiting stops no command. Dropping the answer, for a cancel, a deadline or the end of the
+//! caller's connection, ends only the wait; the command goes on and can be awaited again. A cancelled cell is
+//! interrupted, see [`Caller`].
+//!
+//! [`Sandbox::shut_down`] ends the shells. When the process is killed, they live on for a while, and the next
+//! [`Sandbox::open`] on the same state directory finds them, their running commands and their logs; see [`state`].
+
+mod caller;
+mod error;
+mod file;
+mod shell;
+pub mod state;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bridge_protocol::methods::{self, MethodType, file as files, shell as shells};
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox_files::Workspace;
+use sandbox_shells::Config;
+use serde_json::value::{RawValue, to_raw_value};
+
+pub use caller::Caller;
+pub use shell::{SHELLS, ShellService};
+
+use file::FileService;
+
+/// What a call came to.
+pub type Answer = Result<Box<RawValue>, WireError>;
+
+/// The families of tools that a sandbox serves.
+pub const FAMILIES: [&str; 2] = ["file", "shell"];
+
+/// How a sandbox is set up.
+#[derive(Debug)]
+pub struct Settings {
+    /// The directory in which shells and kernels start.
+    pub directory: PathBuf,
+    /// The files that may be touched. What commands touch is decided by the policy in `shells`.
+    pub workspace: Workspace,
+    /// The shells: where their state lies, and what they may do.
+    pub shells: Config,
+}
+
+/// See the [crate](crate). Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    shells: Arc<ShellService>,
+    files: Arc<FileService>,
+}
+
+impl Sandbox {
+    /// Takes over the shells that an earlier owner of the state directory has left.
+    pub async fn open(settings: Settings) -> Result<Self, sandbox_shells::Error> {
+        let Settings { directory, workspace, shells } = settings;
+        let shells = ShellService::open(shells, directory.clone(), workspace.clone()).await?;
+        let shells = Arc::new(shells);
+        let files = Arc::new(FileService::new(workspace));
+        Ok(Self { shells, files })
+    }
+
+    /// The names of all tools that it serves.
+    pub fn methods() -> impl Iterator<Item = &'static str> {
+        FAMILIES.into_iter().flat_map(methods::names_of)
+    }
+
+    /// Answers one call. Dropping the future gives it up, see [`Caller`].
+    pub async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
+        match method.split_once('/') {
+            Some(("shell", _)) => self.answer_shell(method, params, caller).await,
+            Some(("file", _)) => self.answer_file(method, params).await,
+            _ => Err(unknown(method)),
+        }
+    }
+
+    /// Ends the shells with all their programs, and removes what they left on disk.
+    pub async fn shut_down(&self) {
+        self.shells.shut_down().await;
+    }
+
+    async fn answer_shell(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: &Caller,
+    ) -> Answer {
+        use shells::{Attach, Close, Create, Input, Keys, List, Read, Resize, Run, Signal, Wait};
+
+        let service = &self.shells;
+        match method {
+            Create::NAME => {
+                printed::<Create>(&service.create(read_params::<Create>(params)?).await?)
+            }
+            List::NAME => printed::<List>(&service.list().await?),
+            Run::NAME => printed::<Run>(&service.run(read_params::<Run>(params)?, caller).await?),
+            Wait::NAME => {
+                printed::<Wait>(&service.wait(read_params::<Wait>(params)?, caller).await?)
+            }
+            Read::NAME => printed::<Read>(&service.read(read_params::<Read>(params)?).await?),
+            Input::NAME => printed::<Input>(&service.input(read_params::<Input>(params)?).await?),
+            Keys::NAME => printed::<Keys>(&service.keys(read_params::<Keys>(params)?).await?),
+            Signal::NAME => {
+                printed::<Signal>(&service.signal(read_params::<Signal>(params)?).await?)
+            }
+            Resize::NAME => {
+                printed::<Resize>(&service.resize(read_params::<Resize>(params)?).await?)
+            }
+            Close::NAME => printed::<Close>(&service.close(read_params::<Close>(params)?).await?),
+            Attach::NAME => {
+                printed::<Attach>(&service.attach(read_params::<Attach>(params)?).await?)
+            }
+            _ => Err(unknown(method)),
+        }
+    }
+
+    async fn answer_file(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        use files::{
+            Copy, Edit, Glob, Grep, List, MakeDirectory, Move, Read, Remove, RemoveDirectory, Stat,
+            Undo, Write,
+        };
+
+        let service = &self.files;
+        match method {
+            Read::NAME => service.answer::<Read>(params, FileService::read).await,
+            Write::NAME => service.answer::<Write>(params, FileService::write).await,
+            Edit::NAME => service.answer::<Edit>(params, FileService::edit).await,
+            Undo::NAME => service.answer::<Undo>(params, FileService::undo).await,
+            List::NAME => service.answer::<List>(params, FileService::list).await,
+            Glob::NAME => service.answer::<Glob>(params, FileService::glob).await,
+            Grep::NAME => service.answer::<Grep>(params, FileService::grep).await,
+            Stat::NAME => service.answer::<Stat>(params, FileService::stat).await,
+            MakeDirectory::NAME => {
+                service.answer::<MakeDirectory>(params, FileService::make_directory).await
+            }
+            RemoveDirectory::NAME => {
+                service.answer::<RemoveDirectory>(params, FileService::remove_directory).await
+            }
+            Remove::NAME => service.answer::<Remove>(params, FileService::remove).await,
+            Move::NAME => service.answer::<Move>(params, FileService::move_entry).await,
+            Copy::NAME => service.answer::<Copy>(params, FileService::copy).await,
+            _ => Err(unknown(method)),
+        }
+    }
+}
+
+fn unknown(method: &str) -> WireError {
+    ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}"))
+}
+
+/// The params of a method as its type.
+fn read_params<M: MethodType>(params: Option<&RawValue>) -> Result<M::Params, WireError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
+        ErrorKind::InvalidParams.error(format!("wrong params for {}: {error}", M::NAME))
+    })
+}
+
+/// The result of a method as text.
+fn printed<M: MethodType>(result: &M::Result) -> Answer {
+    to_raw_value(result).map_err(|error| {
+        ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
+    })
+}
+
+/// Refuses an empty parameter.
+fn required(value: &str, name: &str) -> Result<(), WireError> {
+    match value.is_empty() {
+        true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
+        false => Ok(()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
