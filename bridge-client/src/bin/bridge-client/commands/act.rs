@@ -1,7 +1,7 @@
 //! `act …`: actions of an agent, and what it would be told.
 
 use bridge_protocol::methods::MethodType;
-use bridge_protocol::methods::action::{Execute, ExecuteParams, Observation, OutputPiece};
+use bridge_protocol::methods::action::{Execute, ExecuteParams, Extras, Observation, OutputPiece};
 use bridge_protocol::methods::shell::{self, ShellName, WaitOptions, WaitParams};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -194,11 +194,13 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     screen.end().await?;
     client.close().await;
     let observation = typed::<Execute>(&result)?;
-    let metadata = observation.extras.get("metadata").unwrap_or(&Value::Null);
-    let exit_code = metadata["exit_code"].as_i64();
-    let suffix = metadata["suffix"].as_str().unwrap_or_default();
     let has_failed = observation.success == Some(false);
-    let lost = observation.extras.get("lost").and_then(Value::as_u64).unwrap_or(0);
+    let (exit_code, suffix, lost) = match observation.extras {
+        Extras::Run { metadata, lost, .. } => (Some(metadata.exit_code), metadata.suffix, lost),
+        Extras::Cell { lost, .. } => (None, String::new(), lost),
+        _ => (None, String::new(), None),
+    };
+    let lost = lost.unwrap_or(0);
     show(&mut context, &result, |observation| match shown {
         // A command that goes on may have been seen before; what is new of it is in the content.
         Shown::Nothing if exit_code == Some(-1) => Some(observation.content),
