@@ -14,30 +14,39 @@
 //! [`Sandbox::open`] on the same state directory finds them, their running commands and their logs; see [`state`].
 
 mod caller;
+mod cell;
 mod error;
 mod file;
+mod page;
 mod shell;
 pub mod state;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bridge_protocol::methods::{self, MethodType, file as files, shell as shells};
+use bridge_protocol::methods::shell::ShellName;
+use bridge_protocol::methods::{
+    self, Empty, MethodType, cell as cells, file as files, page as pages, shell as shells,
+};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::Workspace;
+use sandbox_pages::Browser;
 use sandbox_shells::Config;
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use caller::Caller;
+pub use cell::CellSettings;
 pub use shell::{SHELLS, ShellService};
 
+use cell::CellService;
 use file::FileService;
+use page::PageService;
 
 /// What a call came to.
 pub type Answer = Result<Box<RawValue>, WireError>;
 
 /// The families of tools that a sandbox serves.
-pub const FAMILIES: [&str; 2] = ["file", "shell"];
+pub const FAMILIES: [&str; 4] = ["cell", "file", "page", "shell"];
 
 /// How a sandbox is set up.
 #[derive(Debug)]
@@ -48,6 +57,10 @@ pub struct Settings {
     pub workspace: Workspace,
     /// The shells: where their state lies, and what they may do.
     pub shells: Config,
+    /// How cells are run, if they are.
+    pub cells: Option<CellSettings>,
+    /// Shows web pages, if anything does. It is a way around the walls of a restricted network.
+    pub browser: Option<Browser>,
 }
 
 /// See the [crate](crate). Clones share everything.
@@ -55,16 +68,19 @@ pub struct Settings {
 pub struct Sandbox {
     shells: Arc<ShellService>,
     files: Arc<FileService>,
+    cells: Arc<CellService>,
+    pages: Arc<PageService>,
 }
 
 impl Sandbox {
     /// Takes over the shells that an earlier owner of the state directory has left.
     pub async fn open(settings: Settings) -> Result<Self, sandbox_shells::Error> {
-        let Settings { directory, workspace, shells } = settings;
-        let shells = ShellService::open(shells, directory.clone(), workspace.clone()).await?;
-        let shells = Arc::new(shells);
+        let Settings { directory, workspace, shells, cells, browser } = settings;
+        let shells = Arc::new(ShellService::open(shells, directory, workspace.clone()).await?);
+        let cells = Arc::new(CellService::new(cells, Arc::clone(&shells)));
+        let pages = Arc::new(PageService::new(browser, workspace.clone()));
         let files = Arc::new(FileService::new(workspace));
-        Ok(Self { shells, files })
+        Ok(Self { shells, files, cells, pages })
     }
 
     /// The names of all tools that it serves.
@@ -77,12 +93,21 @@ impl Sandbox {
         match method.split_once('/') {
             Some(("shell", _)) => self.answer_shell(method, params, caller).await,
             Some(("file", _)) => self.answer_file(method, params).await,
+            Some(("cell", _)) => self.answer_cell(method, params, caller).await,
+            Some(("page", _)) => self.answer_page(method, params).await,
             _ => Err(unknown(method)),
         }
     }
 
-    /// Ends the shells with all their programs, and removes what they left on disk.
+    /// Starts the kernel of a shell before its first cell, which else waits for it. If it does not start, the first
+    /// cell tries again and tells why.
+    pub async fn warm_up(&self, shell: &ShellName) -> Result<(), WireError> {
+        self.cells.warm_up(shell).await
+    }
+
+    /// Ends the kernels and the shells with all their programs, and removes what they left on disk.
     pub async fn shut_down(&self) {
+        self.cells.shut_down().await;
         self.shells.shut_down().await;
     }
 
@@ -113,9 +138,49 @@ impl Sandbox {
             Resize::NAME => {
                 printed::<Resize>(&service.resize(read_params::<Resize>(params)?).await?)
             }
-            Close::NAME => printed::<Close>(&service.close(read_params::<Close>(params)?).await?),
+            Close::NAME => printed::<Close>(&self.close(read_params::<Close>(params)?).await?),
             Attach::NAME => {
                 printed::<Attach>(&service.attach(read_params::<Attach>(params)?).await?)
+            }
+            _ => Err(unknown(method)),
+        }
+    }
+
+    /// Ends a shell and its kernel. There may be a kernel without a shell.
+    async fn close(&self, params: shells::ShellRef) -> Result<Empty, WireError> {
+        let name = params.shell.clone();
+        let closed = self.shells.close(params).await;
+        let had_kernel = self.cells.end(&name).await;
+        match closed {
+            Err(error) if had_kernel && error.code() == ErrorKind::NotFound.code() => Ok(Empty {}),
+            closed => closed,
+        }
+    }
+
+    async fn answer_cell(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: &Caller,
+    ) -> Answer {
+        use cells::{Restart, Run};
+
+        let service = &self.cells;
+        match method {
+            Run::NAME => printed::<Run>(&service.run(read_params::<Run>(params)?, caller).await?),
+            Restart::NAME => {
+                printed::<Restart>(&service.restart(read_params::<Restart>(params)?).await?)
+            }
+            _ => Err(unknown(method)),
+        }
+    }
+
+    async fn answer_page(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        use pages::Browse;
+
+        match method {
+            Browse::NAME => {
+                printed::<Browse>(&self.pages.browse(read_params::<Browse>(params)?).await?)
             }
             _ => Err(unknown(method)),
         }

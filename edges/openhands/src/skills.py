@@ -15,7 +15,7 @@ from typing import Any, List, Optional
 
 __all__ = ["file_editor"]
 
-# Whoever loads this module says how the editor is started.
+# The program that loads this module appends a line that says how the editor is started.
 EDITOR: List[str] = []
 
 
