@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serves actions over HTTP in place of OpenHands' action execution server.
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     /// Edit files as lines of JSON say; started by kernels
     #[command(hide = true)]
     Edit,
@@ -29,7 +29,7 @@ enum Command {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
-        Command::Serve(arguments) => return serve(arguments),
+        Command::Serve(arguments) => return serve(*arguments),
         Command::Edit => action_server::edit_lines(io::stdin().lock(), io::stdout().lock())?,
         Command::Helper(helper) => helper.run()?,
     }

@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, reason = "the names are the documentation")]
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of a test function")]
+#![allow(clippy::new_without_default, reason = "a new directory is no default value")]
 
 mod kernel_python;
 mod page;

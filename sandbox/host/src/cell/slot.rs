@@ -135,7 +135,7 @@ impl KernelSlot {
         let began = Instant::now();
         let restarts = self.restarts.load(Ordering::SeqCst);
         let this = self.clone();
-        // In a task of its own, so that a kernel that is on its way arrives, whoever still waits for it.
+        // In a task of its own, so that a kernel that is starting gets here also if this future is dropped.
         let begin = tokio::spawn(async move {
             match restart {
                 true => this.restart().await,
@@ -165,7 +165,7 @@ impl KernelSlot {
                 subscriber: None,
             };
             match attempt(&kernel, ready_slot, code.clone(), options, watch).await? {
-                // Cells come one by one, so it is an earlier one, which did not heed its end.
+                // Cells come one by one, so the kernel is busy with an earlier cell that ignores interrupts.
                 (Err(Error::Busy { .. }), returned)
                     if self.restarts_stuck() && new_kernel.is_none() =>
                 {
@@ -206,19 +206,19 @@ impl KernelSlot {
             };
             (restarts, restarted)
         };
-        // The place in the row first: who comes after the restart also runs after it.
+        // Queue for the lock before the restart: cells that come after it also run after it.
         let turn = Arc::clone(&self.kernel).lock_owned();
         let (mut slot, (restarts, restarted)) = tokio::join!(biased; turn, replace);
         match restarted {
             Ok(()) => slot.is_used = false,
-            // There is none any more, and there will be another.
+            // The kernel is gone; another is started.
             Err(Error::Ended { .. }) => *slot = Slot::default(),
             Err(error) => return Err(error.into()),
         }
         Ok((slot, restarts))
     }
 
-    /// Fails if somebody has asked for a new kernel since there were so many restarts.
+    /// Fails if a new kernel was asked for since there were so many restarts.
     fn check_not_restarted(&self, restarts: u64) -> Result<(), Failure> {
         if self.restarts.load(Ordering::SeqCst) == restarts {
             return Ok(());
@@ -272,7 +272,7 @@ impl KernelSlot {
                     slot.exports = exports;
                     return Ok(kernel);
                 }
-                // There is none any more, and there will be another.
+                // The kernel is gone; another is started.
                 Err(Error::Ended { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -289,7 +289,7 @@ impl KernelSlot {
     }
 }
 
-/// What comes before a cell: it counts towards the cell's time, and can be called off like the cell.
+/// The steps before a cell: they count towards the cell's time and can be cancelled like the cell.
 struct Preparing<'a> {
     began: Instant,
     limit: Duration,
@@ -308,8 +308,7 @@ impl Preparing<'_> {
     }
 }
 
-/// Runs a cell; the outer error is that of being called off. The slot is held until the cell has ended, whoever
-/// still waits for it.
+/// Runs a cell; the outer error is a cancel. The slot is held until the cell has ended, also if this future is dropped.
 async fn attempt(
     kernel: &Kernel,
     mut slot: OwnedMutexGuard<Slot>,
