@@ -154,6 +154,9 @@ pub struct WriteParams {
     /// Replace a file that exists.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub replace: bool,
+    /// Permission bits of a file that did not exist; as the runtime's user has it when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
     /// Change the file only if it is still at this version. Otherwise: *Conflict*, nothing changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_version: Option<Version>,

@@ -26,7 +26,7 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
                 Ok(text) => (Some(text), None),
                 Err(binary) => (None, Some(BASE64_STANDARD.encode(binary.as_bytes()))),
             };
-            let params = file::WriteParams { path, text, base64, replace: !new, if_version: None };
+            let params = file::WriteParams { path, text, base64, replace: !new, mode: None, if_version: None };
             shown::<file::Write>(context, &params, |written| {
                 note_owner(written.owner_kept);
                 String::new()
