@@ -15,6 +15,7 @@ mod show_message;
 mod status;
 mod stdio;
 mod tail;
+mod token;
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ pub async fn run(cli: Cli, environment: fn(&str) -> Option<String>) -> ExitCode 
         Command::Tail => tail::run(context).await,
         Command::Stdio => stdio::run(context).await,
         Command::Host(arguments) => host::run(context, arguments).await,
+        Command::Token(arguments) => token::run(context, arguments).await,
         Command::Sandbox(command) => sandbox::run(context, command).await,
         Command::Act(command) => act::run(context, command).await,
         Command::Completions { shell } => completions(context, shell).await,
