@@ -1,11 +1,15 @@
 //! `action/*`: what an agent does, one action at a time, in the words that OpenHands uses. The OpenHands edge
 //! serves them, with the tools of the runtime that the caller chose.
 
+mod observation;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::shell::ShellName;
 use super::{Empty, methods};
+
+pub use observation::{Extras, Observation, RunMetadata};
 
 methods! {
     /// `action/execute`: carries an action out. An error that an agent should read is a result; an error is
@@ -26,7 +30,7 @@ pub struct ExecuteParams {
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
-    /// A name for it that no other action under way has. The observation tells it as its `cause`, and
+    /// A name for it that no other action under way has. The observation repeats it as its `cause`, and
     /// `action/cancel` finds the action by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
@@ -48,27 +52,6 @@ pub struct CancelParams {
     /// The name that its caller gave it.
     #[serde(default)]
     pub action_id: String,
-}
-
-/// What came of an action, as OpenHands prints it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Observation {
-    /// A line for people.
-    pub message: String,
-    /// The `actionId` of the action, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
-    /// The kind: that of the action, `success`, or `error`.
-    pub observation: String,
-    /// What the agent reads.
-    pub content: String,
-    /// What else is known, by kind. Errors have `error_id`: `unavailable`, `refused`,
-    /// `outside_workspace`, `not_found`, `permission`, `invalid` or `internal`.
-    #[serde(default)]
-    pub extras: Map<String, Value>,
-    /// Whether a command or cell succeeded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub success: Option<bool>,
 }
 
 /// A piece of what a command or a cell prints, in order. A piece may be dropped on the way to a caller
