@@ -5,18 +5,24 @@
 
 /// `act`: what an agent would do, as typed.
 mod act;
+/// `cell` and `page`, as typed, with a scripted host.
+mod cells_and_pages;
 /// Each subcommand as its user types it, and what it prints.
 mod commands;
 /// The examples that need no Python.
 mod examples;
 /// Every failure: its exit code, and one line that names cause and remedy.
 mod failures;
+/// `file`: files, as typed.
+mod file;
 /// How it finds the daemon.
 mod finding;
 /// `stdio` and `host`: the doors for other programs.
 mod relays;
-/// `sandbox`: commands and files, as typed.
-mod sandbox;
+/// `shell`: shells and their commands, as typed.
+mod shell;
+/// `--runtime` and `--in`: which runtime gets a request.
+mod targets;
 
 use harness::{Daemon, Program};
 

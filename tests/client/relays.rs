@@ -40,7 +40,7 @@ fn stdio_answers_nonsense_and_goes_on() {
 }
 
 /// A scripted host with these rules, registered.
-fn scripted(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf) {
+pub fn scripted(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf) {
     let log = daemon.runtime_directory().join("log.jsonl");
     let mut command = daemon.scripted_host(rules);
     let host = Program::start(command.arg("--log").arg(&log));

@@ -2,7 +2,8 @@
 //! can be reached, not even through links.
 //!
 //! [`Read`] gives the [`Version`] of what it returns. [`Write`] and [`Edit`] take it back as `ifVersion` and
-//! fail with *Conflict*, with nothing changed, when the file is no longer at that version.
+//! fail with *Conflict*, with nothing changed, when the file is no longer at that version: `data.reason` is
+//! `changed` and `data.version` the version that it is at, if it has one.
 
 use std::fmt;
 
@@ -208,8 +209,9 @@ pub struct EditResult {
     pub lines_added: usize,
     /// The change as a unified diff.
     pub diff: String,
-    /// The version of the file now.
-    pub version: Version,
+    /// The version of the file now; absent if taking an edit back has removed the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
     /// Whether owner and group are what they were; otherwise the file is ours now.
     pub owner_kept: bool,
 }

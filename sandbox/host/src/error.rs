@@ -44,6 +44,13 @@ pub(crate) fn server_gone() -> WireError {
 /// The error of a file.
 pub(crate) fn file(error: FileError) -> WireError {
     let (kind, reason) = match &error {
+        FileError::Changed { version, .. } => {
+            let mut facts = Map::from_iter([("reason".to_owned(), json!("changed"))]);
+            if let Some(version) = version {
+                facts.insert("version".to_owned(), json!(version.to_string()));
+            }
+            return ErrorKind::Conflict.error_with(error.to_string(), facts);
+        }
         FileError::Escapes { .. } => (ErrorKind::OutsideWorkspace, "escapes"),
         FileError::NotFound { .. } => (ErrorKind::NotFound, "noSuchPath"),
         FileError::NoSuchLine { .. } => (ErrorKind::NotFound, "noSuchLine"),

@@ -13,10 +13,10 @@ use bridge_protocol::methods::file::{
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::{
-    Case, Content, Depth, Destination, Edited, Editor, Existing, Filter, Grep, Kind, LineRange,
-    Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Workspace, WorkspacePath,
-    WriteOptions, check_limit, copy, create_directory, glob, grep, list, move_entry, read_any,
-    read_bytes, remove, remove_directory, set_mode, stat, unified_diff, write,
+    Case, Content, Depth, Destination, Edit, Edited, Editor, Existing, Filter, Grep, Kind,
+    LineRange, Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace,
+    WorkspacePath, WriteOptions, check_limit, copy, create_directory, glob, grep, list, move_entry,
+    read_any_versioned, read_bytes, remove, remove_directory, set_mode, stat, unified_diff,
 };
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -105,10 +105,8 @@ impl FileService {
         let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(READ_MOST);
         if params.raw {
             let bytes = read_bytes(&path, limit).map_err(error::file)?;
-            return Ok(file::ReadResult::Raw {
-                base64: BASE64_STANDARD.encode(bytes),
-                version: None,
-            });
+            let version = Some(wire_version(Version::of(&bytes)));
+            return Ok(file::ReadResult::Raw { base64: BASE64_STANDARD.encode(bytes), version });
         }
         let range = match (params.first_line, params.last_line, params.tail) {
             (None, None, None) => LineRange::All,
@@ -116,21 +114,23 @@ impl FileService {
             (first, last, None) => LineRange::Between { first: first.unwrap_or(1), last },
             _ => return Err(invalid("give either tail, or firstLine and lastLine")),
         };
-        Ok(match read_any(&path, range, limit).map_err(error::file)? {
+        let read = read_any_versioned(&path, range, limit).map_err(error::file)?;
+        let version = read.version.map(wire_version);
+        Ok(match read.content {
             Content::Text(text) => file::ReadResult::Text {
                 text: text.content,
                 first_line: text.first_line,
                 total_lines: text.total_lines,
                 encoding: text.encoding.name().to_owned(),
-                version: None,
+                version,
             },
             Content::Media { media_type, bytes } => file::ReadResult::Media {
                 media_type: media_type.to_owned(),
                 base64: BASE64_STANDARD.encode(bytes),
-                version: None,
+                version,
             },
             Content::Binary { media_type, size } => {
-                file::ReadResult::Binary { media_type: media_type.to_owned(), size, version: None }
+                file::ReadResult::Binary { media_type: media_type.to_owned(), size, version }
             }
         })
     }
@@ -146,27 +146,34 @@ impl FileService {
         };
         let options =
             WriteOptions { existing: existing(params.replace), ..WriteOptions::default() };
-        let written = write(&path, &bytes, options).map_err(error::file)?;
+        let expected = params.if_version.as_ref().map(|version| version.0.as_str());
+        let written = self.editor.write(&path, &bytes, options, expected).map_err(error::file)?;
         if let Some(mode) = params.mode.filter(|_| written.created) {
             set_mode(&path, mode & 0o777).map_err(error::file)?;
         }
         Ok(file::WriteResult {
             created: written.created,
-            version: file::Version(String::new()),
+            version: wire_version(Version::of(&bytes)),
             owner_kept: is_kept(written.owner),
         })
     }
 
     fn edit(&self, params: file::EditParams) -> Result<file::EditResult, WireError> {
         let path = self.path(&params.path)?;
-        let new = &params.new_text;
-        let edited = match (&params.old_text, params.insert_after) {
-            (Some(old), None) => self.editor.replace_once(&path, old, new),
-            (None, Some(line)) => self.editor.insert_after(&path, line, new),
-            (None, None) => self.editor.create(&path, new, WriteOptions::default()),
+        let (new, expected) = (&params.new_text, params.if_version.as_ref());
+        let edit = match (&params.old_text, params.insert_after) {
+            (Some(old), None) => Edit::Replace { old, new },
+            (None, Some(after)) => Edit::Insert { after, text: new },
+            (None, None) if expected.is_none() => {
+                let created = self.editor.create(&path, new, WriteOptions::default());
+                return Ok(told(&params.path, &created.map_err(error::file)?));
+            }
+            (None, None) => return Err(invalid("ifVersion is for a file that exists")),
             (Some(_), Some(_)) => return Err(invalid("give either oldText or insertAfter")),
         };
-        Ok(told(&params.path, &edited.map_err(error::file)?))
+        let expected = expected.map(|version| version.0.as_str());
+        let edited = self.editor.edit(&path, edit, expected).map_err(error::file)?;
+        Ok(told(&params.path, &edited))
     }
 
     fn undo(&self, params: file::UndoParams) -> Result<file::EditResult, WireError> {
@@ -285,9 +292,13 @@ fn told(path: &str, edited: &Edited) -> file::EditResult {
         lines_removed: edited.lines_removed,
         lines_added: edited.lines_added,
         diff: unified_diff(before, after, (path, path), CONTEXT),
-        version: file::Version(String::new()),
+        version: edited.version().map(wire_version),
         owner_kept: is_kept(edited.owner),
     }
+}
+
+fn wire_version(version: Version) -> file::Version {
+    file::Version(version.to_string())
 }
 
 fn is_kept(owner: Owner) -> bool {

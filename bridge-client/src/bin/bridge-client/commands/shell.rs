@@ -1,6 +1,5 @@
-//! `sandbox …`: shells and files of a daemon that was started with `--sandbox DIR`.
+//! `shell …`: shells that stay, and the commands that run in them.
 
-mod files;
 mod follow;
 
 use std::io::{IsTerminal, stdout};
@@ -11,69 +10,46 @@ use bridge_protocol::methods::shell::{
     self, AttachParams, ResizeParams, ShellInfo, ShellName, ShellRef, ShellState,
 };
 use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
-use super::{Context, answer, decoded, typed};
-use crate::cli::sandbox::{self as cli, Sandbox};
+use super::{Context, answer, decoded, done, shown, typed};
+use crate::cli::shell::{self as cli, Verb};
 use crate::failure::Failure;
 use crate::output::{self, Style};
 
-pub async fn run(context: Context, command: Sandbox) -> Result<(), Failure> {
-    match command {
-        Sandbox::Run(arguments) => follow::run(context, arguments).await,
-        Sandbox::Wait(arguments) => follow::wait(context, arguments).await,
-        Sandbox::Output(arguments) => output(context, arguments).await,
-        Sandbox::Input { shell, no_enter, text } => {
+pub async fn run(context: Context, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Create(arguments) => create(context, arguments).await,
+        Verb::List => list(context).await,
+        Verb::Run(arguments) => follow::run(context, arguments).await,
+        Verb::Wait(arguments) => follow::wait(context, arguments).await,
+        Verb::Read(arguments) => read(context, arguments).await,
+        Verb::Input { shell, no_enter, text } => {
             let params =
                 shell::InputParams { shell: ShellName(shell.shell), text, enter: !no_enter };
             done::<shell::Input>(context, &params).await
         }
-        Sandbox::Keys { shell, keys } => {
+        Verb::Keys { shell, keys } => {
             let params = shell::KeysParams { shell: ShellName(shell.shell), keys };
             done::<shell::Keys>(context, &params).await
         }
-        Sandbox::Signal { shell, signal } => self::signal(context, shell.shell, &signal).await,
-        Sandbox::Resize { shell, columns, rows } => {
+        Verb::Signal { shell, signal } => self::signal(context, shell.shell, &signal).await,
+        Verb::Resize { shell, columns, rows } => {
             let params = ResizeParams { shell: ShellName(shell.shell), columns, rows };
             done::<shell::Resize>(context, &params).await
         }
-        Sandbox::Shells => shells(context).await,
-        Sandbox::Create(arguments) => create(context, arguments).await,
-        Sandbox::Close { shell } => {
+        Verb::Close { shell } => {
             done::<shell::Close>(context, &ShellRef { shell: ShellName(shell) }).await
         }
-        Sandbox::Attach { shell, read_only } => attach(context, shell, read_only).await,
-        Sandbox::Files(command) => files::run(context, command).await,
+        Verb::Attach { shell, read_only } => attach(context, shell, read_only).await,
     }
 }
 
-/// Calls a method whose result says nothing.
-async fn done<M: MethodType>(context: Context, params: &M::Params) -> Result<(), Failure> {
-    shown::<M>(context, params, |_| String::new()).await
-}
-
-/// Calls a method and shows its result in words, or as it came where JSON was asked for.
-async fn shown<M: MethodType>(
-    mut context: Context,
-    params: &M::Params,
-    words: impl FnOnce(M::Result) -> String,
-) -> Result<(), Failure> {
-    let result = context.call::<M>(params).await?;
-    if context.output.style == Style::Json {
-        return context.output.json(&result).await;
-    }
-    match words(typed::<M>(&result)?) {
-        text if text.is_empty() => Ok(()),
-        text => context.output.line(&text).await,
-    }
-}
-
-/// The name goes to the daemon as it was typed, which knows the signals.
+/// Sends the name as it was typed: the runtime knows the signals, and names them in its error.
 async fn signal(mut context: Context, shell: String, signal: &str) -> Result<(), Failure> {
     let name = signal.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
-    let params = to_raw_value(&json!({"shell": shell, "signal": name}));
-    let params = params.expect("our own values always print");
+    let params = context.route.added_to(&json!({"shell": shell, "signal": name}));
     let client = context.client().await?;
     let answered =
         answer(client.call_raw(shell::Signal::NAME, Some(params), context.timeout)).await;
@@ -85,7 +61,7 @@ async fn signal(mut context: Context, shell: String, signal: &str) -> Result<(),
     }
 }
 
-async fn shells(context: Context) -> Result<(), Failure> {
+async fn list(context: Context) -> Result<(), Failure> {
     shown::<shell::List>(context, &Default::default(), |result| {
         result.shells.iter().map(line).collect::<Vec<_>>().join("\n")
     })
@@ -110,21 +86,23 @@ async fn create(context: Context, arguments: cli::Create) -> Result<(), Failure>
     };
     let params = shell::CreateParams {
         shell: arguments.shell.map(ShellName),
-        cwd: arguments.cwd,
+        cwd: arguments.cwd.map(|cwd| context.route.file(&cwd)),
         environment: arguments.environment.iter().map(variable).collect::<Result<_, _>>()?,
         columns: arguments.columns,
         rows: arguments.rows,
+        ..shell::CreateParams::default()
     };
     shown::<shell::Create>(context, &params, |shell| shell.shell.0).await
 }
 
-async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), Failure> {
+async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure> {
     let params = shell::ReadParams {
         shell: ShellName(arguments.shell.shell),
         from: arguments.from,
         bytes: arguments.bytes,
         raw: arguments.raw,
         colours: arguments.colours,
+        ..shell::ReadParams::default()
     };
     let result = context.call::<shell::Read>(&params).await?;
     if context.output.style == Style::Json {
@@ -132,7 +110,7 @@ async fn output(mut context: Context, arguments: cli::ReadOutput) -> Result<(), 
     }
     let read = typed::<shell::Read>(&result)?;
     match read.text {
-        // Of what a terminal obeys, the daemon has left nothing in it but colours.
+        // The runtime has removed all escape sequences but colours.
         Some(text) if arguments.colours => {
             context.output.bytes(format!("{text}\n").as_bytes()).await?;
         }
@@ -161,7 +139,7 @@ async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<
     else {
         return context.output.line(&attach.command).await;
     };
-    // From here on this terminal is tmux's; it returns only when it could not be started.
+    // tmux takes this terminal over; `exec` returns only if tmux could not be started.
     let error = std::process::Command::new(program).args(arguments).env_remove("TMUX").exec();
     Err(Failure::File { path: program.into(), reason: format!("{error}: install tmux here") })
 }

@@ -1,19 +1,16 @@
-use std::os::unix::fs::{DirBuilderExt as _, chown};
-
 use harness::{Daemon, Program, SandboxDaemon, command, run_directory, wait_until};
 use nix::sys::signal::Signal;
-use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
 use crate::{Said, finish, say, start};
 
-fn sandbox(sandbox: &SandboxDaemon, arguments: &[&str]) -> Said {
-    say(&sandbox.daemon, &[&["sandbox"], arguments].concat())
+fn shell(sandbox: &SandboxDaemon, arguments: &[&str]) -> Said {
+    say(&sandbox.daemon, &[&["shell"], arguments].concat())
 }
 
 #[track_caller]
 fn check(daemon: &SandboxDaemon, arguments: &[&str], code: i32, lines: &[&str]) {
-    let said = sandbox(daemon, arguments);
+    let said = shell(daemon, arguments);
     assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.stderr);
     assert_eq!(said.lines, lines, "{arguments:?}");
 }
@@ -30,11 +27,11 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
         0,
         &[daemon.workspace().file_name().unwrap().to_str().unwrap(), "no end"],
     );
-    let mut program = start(&daemon.daemon, &["sandbox", "run", "-"]);
+    let mut program = start(&daemon.daemon, &["shell", "run", "-"]);
     program.write("cat <<'E'\n$HOME \"x\"\nE\n");
     program.close_stdin();
     assert_eq!(finish(program).lines, ["$HOME \"x\""]);
-    let said = sandbox(&daemon, &["run", "--json", "exit 3"]);
+    let said = shell(&daemon, &["run", "--json", "exit 3"]);
     let result: Value = serde_json::from_str(&said.lines[0]).unwrap();
     assert_eq!(
         json!([said.code, result["exitCode"], result["ended"]]),
@@ -45,7 +42,7 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
 #[test]
 fn much_output_comes_whole() {
     let daemon = SandboxDaemon::start();
-    let said = sandbox(&daemon, &["run", "seq 1 300000"]);
+    let said = shell(&daemon, &["run", "seq 1 300000"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert_eq!(said.lines.len(), 300_000);
     assert!(said.lines.iter().zip(1..).all(|(line, n)| *line == n.to_string()), "in order");
@@ -55,30 +52,30 @@ fn much_output_comes_whole() {
 fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
     let daemon = SandboxDaemon::start();
     let ask = "echo ready; read -s x; echo got $x";
-    let said = sandbox(&daemon, &["run", "--limit", "0.3", ask]);
+    let said = shell(&daemon, &["run", "--limit", "0.3", ask]);
     assert_eq!(said.code, Some(124));
     assert!(said.stderr.contains("the command goes on"), "{}", said.stderr);
     // What is typed before it waits would be shown.
     wait_until("the command to wait for input", || {
-        let said = sandbox(&daemon, &["wait", "--return-on-input", "--limit", "0.3"]);
+        let said = shell(&daemon, &["wait", "--return-on-input", "--limit", "0.3"]);
         assert_eq!(said.code, Some(124), "{}", said.stderr);
         said.stderr.contains("seems to wait for input")
     });
-    assert!(sandbox(&daemon, &["shells"]).lines[0].contains("running 1"));
+    assert!(shell(&daemon, &["list"]).lines[0].contains("running 1"));
     check(&daemon, &["input", "it"], 0, &[]);
     check(&daemon, &["wait"], 0, &["ready", "got it"]);
     check(&daemon, &["wait", "--command", "1"], 0, &["ready", "got it"]);
-    let said = sandbox(&daemon, &["wait", "--command", "2"]);
+    let said = shell(&daemon, &["wait", "--command", "2"]);
     assert_eq!(said.code, Some(1));
     assert!(said.stderr.contains("is 1, not 2"), "{}", said.stderr);
-    check(&daemon, &["output"], 0, &["ready", "got it"]);
-    let said = sandbox(&daemon, &["output", "--bytes", "9"]);
+    check(&daemon, &["read"], 0, &["ready", "got it"]);
+    let said = shell(&daemon, &["read", "--bytes", "9"]);
     assert_eq!(said.lines, ["ready"]);
     let words = said.stderr.strip_prefix("(there is more: read on with --from ").unwrap();
     let from = words.strip_suffix(")\n").unwrap();
-    let said = sandbox(&daemon, &["output", "--from", from]);
+    let said = shell(&daemon, &["read", "--from", from]);
     assert_eq!((&said.lines[0][..], &*said.stderr), ("got it", ""));
-    let raw = sandbox(&daemon, &["--json", "output", "--raw"]).lines;
+    let raw = shell(&daemon, &["--json", "read", "--raw"]).lines;
     let raw: Value = serde_json::from_str(&raw[0]).unwrap();
     assert_eq!(raw["base64"], "cmVhZHkNCmdvdCBpdA0K", "every byte: {raw}");
 }
@@ -88,12 +85,12 @@ fn ctrl_c_reaches_the_command_and_a_second_one_leaves_it() {
     let daemon = SandboxDaemon::start();
     // Said by the program itself: a key that comes while bash is starting it is for bash alone.
     let sleeper = "sh -c 'echo ready; exec sleep 1000'";
-    let program = start(&daemon.daemon, &["sandbox", "run", sleeper]);
+    let program = start(&daemon.daemon, &["shell", "run", sleeper]);
     program.line_with("ready");
     program.signal(Signal::SIGINT);
     assert_eq!(finish(program).code, Some(130), "the code of the interrupted command");
     let stubborn = "trap 'echo no' INT; echo ready; while true; do read x; done";
-    let program = start(&daemon.daemon, &["sandbox", "run", stubborn]);
+    let program = start(&daemon.daemon, &["shell", "run", stubborn]);
     program.line_with("ready");
     program.signal(Signal::SIGINT);
     program.line_with("no");
@@ -111,134 +108,25 @@ fn shells_are_created_listed_steered_and_closed() {
     check(&daemon, &["run", "--shell", "s1", "echo $A; stty size"], 0, &["b c", "48 90"]);
     check(&daemon, &["resize", "--shell", "s1", "70", "20"], 0, &[]);
     check(&daemon, &["run", "--shell", "s1", "stty size"], 0, &["20 70"]);
-    let shells = sandbox(&daemon, &["shells"]).lines;
+    let shells = shell(&daemon, &["list"]).lines;
     assert!(shells.len() == 1 && shells[0].starts_with("s1  "), "{shells:?}");
-    let attach = sandbox(&daemon, &["attach", "s1", "--read-only"]).lines;
+    let attach = shell(&daemon, &["attach", "s1", "--read-only"]).lines;
     assert!(
         attach[0].contains("attach-session -r"),
         "without a terminal it is printed: {attach:?}"
     );
     check(&daemon, &["close", "s1"], 0, &[]);
-    let said = sandbox(&daemon, &["close", "s1"]);
+    let said = shell(&daemon, &["close", "s1"]);
     assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("there is no shell s1"), "{}", said.stderr);
-}
-
-#[test]
-fn files_are_handled_as_typed() {
-    let daemon = SandboxDaemon::start();
-    let mut program = start(&daemon.daemon, &["sandbox", "write", "src/a.py", "-"]);
-    program.write("x = 1\ny = 2\nz = 3\n");
-    assert_eq!(finish(program).code, Some(0));
-    check(&daemon, &["read", "src/a.py", "--lines", "2:"], 0, &["y = 2", "z = 3"]);
-    check(&daemon, &["read", "src/a.py", "--tail", "1"], 0, &["z = 3"]);
-    let edited = sandbox(&daemon, &["edit", "src/a.py", "--old", "y = 2", "--new", "y = 4"]).lines;
-    assert!(edited.contains(&"+y = 4".to_owned()), "{edited:?}");
-    check(&daemon, &["grep", "y =", "--files", "**/*.py"], 0, &["src/a.py:2:y = 4"]);
-    sandbox(&daemon, &["undo", "src/a.py"]);
-    check(&daemon, &["read", "src/a.py", "--lines", "2:2"], 0, &["y = 2"]);
-    check(
-        &daemon,
-        &["edit", "b", "--new", "new"],
-        0,
-        &["--- b", "+++ b", "@@ -0,0 +1 @@", "+new", "\\ No newline at end of file"],
-    );
-    check(&daemon, &["cp", "src", "copy"], 0, &[]);
-    check(&daemon, &["mv", "b", "copy/b"], 0, &[]);
-    check(&daemon, &["mkdir", "empty"], 0, &[]);
-    check(&daemon, &["ls"], 0, &["copy/", "empty/", "src/"]);
-    check(&daemon, &["ls", "--nested", "copy"], 0, &["a.py", "b"]);
-    check(&daemon, &["glob", "**/a.py"], 0, &["copy/a.py", "src/a.py"]);
-    check(&daemon, &["rmdir", "empty"], 0, &[]);
-    check(&daemon, &["rm", "-r", "copy"], 0, &[]);
-    let stat: Value = serde_json::from_str(&sandbox(&daemon, &["stat", "src"]).lines[0]).unwrap();
-    assert_eq!(stat["kind"], "directory");
-    std::fs::write(daemon.workspace().join("blob"), b"\x00\x01\n").unwrap();
-    let program = start(&daemon.daemon, &["sandbox", "read", "blob"]);
-    assert_eq!(finish(program).lines, ["\u{0}\u{1}"]);
-    let mut program = start(&daemon.daemon, &["sandbox", "write", "binary", "-"]);
-    program.write(b"\x89PNG\r\n\x1a\n\xff\0");
-    assert_eq!(finish(program).code, Some(0));
-    let binary = std::fs::read(daemon.workspace().join("binary")).unwrap();
-    assert_eq!(binary, b"\x89PNG\r\n\x1a\n\xff\0");
-    let said = sandbox(&daemon, &["--json", "read", "binary"]);
-    let media: Value = serde_json::from_str(&said.lines[0]).unwrap();
-    let expected = json!({"kind": "media", "mediaType": "image/png", "base64": "iVBORw0KGgr/AA=="});
-    assert_eq!(media, expected);
-    std::fs::write(daemon.workspace().join("big"), "x".repeat(11 << 20)).unwrap();
-    assert!(sandbox(&daemon, &["read", "big"]).stderr.contains("big"));
-    let said = sandbox(&daemon, &["read", "big", "--limit-bytes", "12000000"]);
-    assert_eq!(said.lines[0].len(), 11 << 20, "{}", said.stderr);
-    for (arguments, code, words) in [
-        (&["read", "../secret"][..], 1, "leads out of the workspace"),
-        (&["read", "missing"], 1, "does not exist"),
-        (&["rm", "src"], 1, "is a directory"),
-        (&["read", "src/a.py", "--lines", "x"], 2, "FIRST:LAST"),
-    ] {
-        let said = sandbox(&daemon, arguments);
-        assert_eq!(said.code, Some(code), "{arguments:?}");
-        assert!(said.stderr.contains(words), "{}", said.stderr);
-    }
-}
-
-#[test]
-fn what_could_not_be_looked_at_is_told() {
-    if !geteuid().is_root() {
-        eprintln!("skipped: only root can make files of others");
-        return;
-    }
-    let daemon = SandboxDaemon::start_without_privileges();
-    std::fs::write(daemon.workspace().join("a"), "x").unwrap();
-    let closed = daemon.workspace().join("closed");
-    std::fs::DirBuilder::new().mode(0o700).create(&closed).unwrap();
-    chown(&closed, Some(65534), Some(65534)).unwrap();
-    for (arguments, lines) in [
-        (&["ls", "--nested"][..], &["a", "closed/"][..]),
-        (&["glob", "*"], &["a"]),
-        (&["grep", "x"], &["a:1:x"]),
-    ] {
-        let said = sandbox(&daemon, arguments);
-        assert_eq!(said.lines, lines, "{}", said.stderr);
-        assert_eq!(
-            said.stderr, "(files or directories that could not be read: 1)\n",
-            "{arguments:?}"
-        );
-    }
-    let said = sandbox(&daemon, &["ls", "--limit", "1"]);
-    assert_eq!(said.lines.len(), 1);
-    assert!(said.stderr.contains("there are more: raise --limit"), "{}", said.stderr);
-}
-
-#[test]
-fn whoever_changes_the_owner_of_a_file_is_told() {
-    if !geteuid().is_root() {
-        eprintln!("skipped: only root can make files of others");
-        return;
-    }
-    let daemon = SandboxDaemon::start_without_privileges();
-    let file = daemon.workspace().join("a");
-    for path in [&file, &daemon.workspace().join("b")] {
-        std::fs::write(path, "old").unwrap();
-    }
-    for arguments in [
-        &["write", "a", "x"][..],
-        &["edit", "a", "--old", "x", "--new", "y"],
-        &["undo", "a"],
-        &["cp", "--replace", "b", "a"],
-    ] {
-        chown(&file, Some(65534), Some(65534)).unwrap();
-        let said = sandbox(&daemon, arguments);
-        assert_eq!(said.code, Some(0), "{}", said.stderr);
-        assert!(said.stderr.contains("belongs to the daemon's user now"), "{arguments:?}");
-    }
-    assert_eq!(sandbox(&daemon, &["write", "a", "x"]).stderr, "", "it is ours by now");
+    let remedy = "there is no shell s1: start it with `bridge-client shell create`";
+    assert!(said.stderr.contains(remedy), "a person gets verbs of this program: {}", said.stderr);
 }
 
 #[test]
 fn a_person_attaches_to_a_shell() {
     let daemon = SandboxDaemon::start();
-    sandbox(&daemon, &["run", "echo seen before"]);
-    let attach = sandbox(&daemon, &["attach"]).lines.remove(0);
+    shell(&daemon, &["run", "echo seen before"]);
+    let attach = shell(&daemon, &["attach"]).lines.remove(0);
     let directory = run_directory();
     let line = format!("TERM=xterm {attach}");
     let mut terminal = Program::on_a_terminal(directory.path(), &line);
@@ -256,9 +144,9 @@ fn a_person_attaches_to_a_shell() {
 #[test]
 fn attach_becomes_the_shell_where_there_is_a_terminal() {
     let daemon = SandboxDaemon::start();
-    sandbox(&daemon, &["run", "echo seen before"]);
+    shell(&daemon, &["run", "echo seen before"]);
     let client = daemon.daemon.run_command("bridge-client");
-    let attach = format!("{} sandbox attach", client.get_program().display());
+    let attach = format!("{} shell attach", client.get_program().display());
     let mut script = command("script");
     script.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
     script.args(["-qfc", &attach, "/dev/null"]).env("TERM", "xterm").env("TMUX", "/of/another,1,0");
@@ -279,7 +167,7 @@ fn attach_becomes_the_shell_where_there_is_a_terminal() {
 fn output_that_could_not_be_kept_is_told() {
     let daemon = SandboxDaemon::start_with(&["--log-quota", "1"]);
     let print = "head -c 3000000 /dev/zero | tr '\\0' x";
-    let said = sandbox(&daemon, &["run", print]);
+    let said = shell(&daemon, &["run", print]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let lost = 3_000_000 - said.lines[0].len();
     assert!(lost > 0 && said.lines[0].len() > 1_000_000, "{lost}");
@@ -287,11 +175,11 @@ fn output_that_could_not_be_kept_is_told() {
         format!("bridge-client: {lost} bytes of output were lost: the log of shell main");
     assert!(said.stderr.contains(&sentence), "{}", said.stderr);
     // Also while it runs.
-    let said = sandbox(&daemon, &["run", "--return-on-input", &format!("{print}; read x")]);
+    let said = shell(&daemon, &["run", "--return-on-input", &format!("{print}; read x")]);
     assert_eq!(said.code, Some(124));
     assert!(said.stderr.contains("bytes of output were lost"), "{}", said.stderr);
     check(&daemon, &["close"], 0, &[]);
-    let said = sandbox(&daemon, &["run", "echo kept"]);
+    let said = shell(&daemon, &["run", "echo kept"]);
     assert_eq!((&said.lines[..], &*said.stderr), (&["kept".to_owned()][..], ""));
 
     let said = say(&daemon.daemon, &["act", "run", print]);
@@ -309,11 +197,11 @@ fn colours_are_kept_if_asked_for() {
     let daemon = SandboxDaemon::start();
     let print = "printf 'a\\033[31mred\\033[0m\\n'";
     check(&daemon, &["run", print], 0, &["a\u{1b}[31mred\u{1b}[0m"]);
-    check(&daemon, &["output"], 0, &["ared"]);
-    let coloured = sandbox(&daemon, &["output", "--colours"]).lines;
+    check(&daemon, &["read"], 0, &["ared"]);
+    let coloured = shell(&daemon, &["read", "--colours"]).lines;
     assert!(coloured[0].contains("31mred"), "{coloured:?}");
     for (flags, has_colours) in [(&["--json"][..], false), (&["--json", "--colours"], true)] {
-        let said = sandbox(&daemon, &[&["run"], flags, &[print]].concat());
+        let said = shell(&daemon, &[&["run"], flags, &[print]].concat());
         let result: Value = serde_json::from_str(&said.lines[0]).unwrap();
         let text = result["output"]["text"].as_str().unwrap();
         assert_eq!(text.contains("31mred"), has_colours, "{text:?}");
@@ -323,7 +211,7 @@ fn colours_are_kept_if_asked_for() {
 #[test]
 fn without_a_sandbox_the_remedy_is_told() {
     let daemon = Daemon::start();
-    let said = say(&daemon, &["sandbox", "run", "true"]);
+    let said = say(&daemon, &["shell", "run", "true"]);
     assert_eq!(said.code, Some(1));
     assert!(said.stderr.contains("--sandbox DIR"), "{}", said.stderr);
 }

@@ -1,23 +1,22 @@
-//! `sandbox read`, `write`, `edit` and the rest that concerns files.
+//! `file …`: files of a runtime's workspace.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::file::{
     self, Copy, FileKind, Glob, Grep, GrepParams, MakeDirectory, MakeDirectoryParams, Move,
     PathParams, Remove, RemoveDirectory, RemoveParams, SearchParams, Stat, StatParams,
-    TransferParams,
+    TransferParams, Version,
 };
 
-use super::{done, shown};
-use crate::cli::sandbox::{self as cli, Files};
-use crate::commands::{Context, decoded, typed};
+use super::{Context, decoded, done, shown, typed};
+use crate::cli::file::{self as cli, Verb};
 use crate::failure::Failure;
 use crate::output::{self, Style};
 use crate::params;
 
-pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
-    match command {
-        Files::Read(arguments) => read(context, arguments).await,
-        Files::Write { path, content, new } => {
+pub async fn run(mut context: Context, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Read(arguments) => read(context, arguments).await,
+        Verb::Write { path, content, new, version } => {
             let content = match &*content {
                 "-" => String::from_utf8(params::read_stdin_bytes()?),
                 _ => Ok(content),
@@ -26,28 +25,31 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
                 Ok(text) => (Some(text), None),
                 Err(binary) => (None, Some(BASE64_STANDARD.encode(binary.as_bytes()))),
             };
-            let params = file::WriteParams { path, text, base64, replace: !new, mode: None, if_version: None };
+            let (path, if_version) = (context.route.file(&path), version.if_version.map(Version));
+            let params = file::WriteParams { path, text, base64, replace: !new, mode: None, if_version };
             shown::<file::Write>(context, &params, |written| {
                 note_owner(written.owner_kept);
                 String::new()
             })
             .await
         }
-        Files::Edit(cli::Edit { path, old, insert_after, new }) => {
+        Verb::Edit(cli::EditFile { edit, version }) => {
+            let cli::Edit { path, old, insert_after, new } = edit;
             let params = file::EditParams {
-                path,
+                path: context.route.file(&path),
                 old_text: old,
                 insert_after,
                 new_text: new,
-                if_version: None,
+                if_version: version.if_version.map(Version),
             };
             shown::<file::Edit>(context, &params, change).await
         }
-        Files::Undo { path, force } => {
-            let params = file::UndoParams { path, force };
+        Verb::Undo { path, force } => {
+            let params = file::UndoParams { path: context.route.file(&path), force };
             shown::<file::Undo>(context, &params, change).await
         }
-        Files::Ls { path, all, nested, limit } => {
+        Verb::List { path, all, nested, limit } => {
+            let path = context.route.file(&path);
             let params = file::ListParams { path, nested, hidden: all, limit };
             shown::<file::List>(context, &params, |listing| {
                 note_missing(listing.truncated, listing.unreadable.len());
@@ -60,8 +62,9 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
             })
             .await
         }
-        Files::Glob { pattern, path, filter } => {
+        Verb::Glob { pattern, path, filter } => {
             let cli::Filter { hidden, ignored, limit } = filter;
+            let path = context.route.file(&path);
             let params = SearchParams { path, pattern, hidden, ignored, limit };
             shown::<Glob>(context, &params, |found| {
                 note_missing(found.truncated, found.unreadable);
@@ -69,21 +72,31 @@ pub async fn run(mut context: Context, command: Files) -> Result<(), Failure> {
             })
             .await
         }
-        Files::Grep(arguments) => grep(context, arguments).await,
-        Files::Stat { path, no_follow } => {
+        Verb::Grep(arguments) => grep(context, arguments).await,
+        Verb::Stat { path, no_follow } => {
+            let path = context.route.file(&path);
             let result = context.call::<Stat>(&StatParams { path, follow: !no_follow }).await?;
             context.output.json(&result).await
         }
-        Files::Mkdir { path } => {
+        Verb::Mkdir { path } => {
+            let path = context.route.file(&path);
             done::<MakeDirectory>(context, &MakeDirectoryParams { path, parents: true }).await
         }
-        Files::Rmdir { path } => done::<RemoveDirectory>(context, &PathParams { path }).await,
-        Files::Rm { path, recursive } => {
+        Verb::Rmdir { path } => {
+            let path = context.route.file(&path);
+            done::<RemoveDirectory>(context, &PathParams { path }).await
+        }
+        Verb::Rm { path, recursive } => {
+            let path = context.route.file(&path);
             done::<Remove>(context, &RemoveParams { path, recursive }).await
         }
-        Files::Mv(arguments) => done::<Move>(context, &transfer(arguments)).await,
-        Files::Cp(arguments) => {
-            shown::<Copy>(context, &transfer(arguments), |copied| {
+        Verb::Mv(arguments) => {
+            let params = transfer(&mut context, &arguments);
+            done::<Move>(context, &params).await
+        }
+        Verb::Cp(arguments) => {
+            let params = transfer(&mut context, &arguments);
+            shown::<Copy>(context, &params, |copied| {
                 note_owner(copied.owner_kept);
                 String::new()
             })
@@ -98,6 +111,7 @@ async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure>
         None => (None, None),
     };
     let cli::Read { path, tail, limit_bytes, .. } = arguments;
+    let path = context.route.file(&path);
     let params = file::ReadParams { path, first_line, last_line, tail, raw: false, limit_bytes };
     let result = context.call::<file::Read>(&params).await?;
     if context.output.style == Style::Json {
@@ -129,7 +143,7 @@ async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure>
 
 async fn grep(context: Context, arguments: cli::Grep) -> Result<(), Failure> {
     let cli::Filter { hidden, ignored, limit } = arguments.filter;
-    let (path, pattern) = (arguments.path.clone(), arguments.pattern);
+    let (path, pattern) = (context.route.file(&arguments.path), arguments.pattern);
     let params = GrepParams {
         search: SearchParams { path, pattern, hidden, ignored, limit },
         literal: arguments.literal,
@@ -148,9 +162,11 @@ async fn grep(context: Context, arguments: cli::Grep) -> Result<(), Failure> {
     .await
 }
 
-fn transfer(arguments: cli::Transfer) -> TransferParams {
-    let cli::Transfer { from, to, replace } = arguments;
-    TransferParams { from, to, replace }
+/// The parameters of a move or copy. They have no `path`, so the first of the two chooses the runtime.
+fn transfer(context: &mut Context, arguments: &cli::Transfer) -> TransferParams {
+    let (from, to) = (context.route.file(&arguments.from), context.route.file(&arguments.to));
+    context.route = context.route.by(&from);
+    TransferParams { from, to, replace: arguments.replace }
 }
 
 fn lines(lines: impl Iterator<Item = String>) -> String {
@@ -165,7 +181,7 @@ fn change(edited: file::EditResult) -> String {
 fn note_owner(kept: bool) {
     if !kept {
         output::note(
-            "(the file belongs to the daemon's user now, who may not give it to its owner)",
+            "(the file belongs to the daemon's user now, who may not give it to its former owner)",
         );
     }
 }

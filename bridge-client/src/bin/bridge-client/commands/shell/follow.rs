@@ -1,24 +1,21 @@
-//! `sandbox run` and `sandbox wait`: a command's output as it comes, and its exit code.
+//! `shell run` and `shell wait`: a command's output as it comes, and its exit code.
 //!
-//! What is printed has no holes: see [`Screen`].
+//! The printed output has no gaps: see [`Screen`].
 
 use bridge_client::Call;
 use bridge_protocol::methods::MethodType;
 use bridge_protocol::methods::shell::{
     self, CommandState, HowEnded, OutputProgress, RunState, ShellName, WaitOptions, WaitParams,
 };
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::sandbox::{Limits, Run, Wait};
+use crate::cli::shell::{Limits, Run, Wait};
 use crate::commands::screen::{Screen, complain_of_lost};
-use crate::commands::{Context, decoded, typed};
+use crate::commands::{Context, GOES_ON, decoded, typed};
 use crate::failure::Failure;
 use crate::output::{self, Style};
 use crate::params;
-
-/// The exit code when the command goes on, as `timeout` has it.
-const GOES_ON: u8 = 124;
 
 pub async fn run(context: Context, arguments: Run) -> Result<(), Failure> {
     let command = match &*arguments.command {
@@ -28,7 +25,7 @@ pub async fn run(context: Context, arguments: Run) -> Result<(), Failure> {
     let shell = ShellName(arguments.shell.shell);
     let wait = options(&context, &arguments.limits);
     let params = shell::RunParams { shell: shell.clone(), command, create: true, wait };
-    let params = to_raw_value(&params).expect("our own types always print");
+    let params = context.route.added_to(&params);
     follow::<shell::Run>(context, shell, None, params, arguments.limits.raw).await
 }
 
@@ -37,7 +34,7 @@ pub async fn wait(context: Context, arguments: Wait) -> Result<(), Failure> {
     let wait = options(&context, &arguments.limits);
     let (command, from) = (arguments.command, arguments.from);
     let params = WaitParams { shell: shell.clone(), command, from, wait };
-    let params = to_raw_value(&params).expect("our own types always print");
+    let params = context.route.added_to(&params);
     follow::<shell::Wait>(context, shell, from, params, arguments.limits.raw).await
 }
 
@@ -62,7 +59,7 @@ async fn follow<M: MethodType<Result = CommandState>>(
 ) -> Result<(), Failure> {
     let client = context.client().await?;
     let mut call = client.call_raw(M::NAME, Some(params), context.timeout);
-    let mut screen = Screen::new(&client, shell, from, raw, &mut context.output);
+    let mut screen = Screen::new(&client, &context.route, shell, from, raw, &mut context.output);
     show_pieces(&mut screen, &mut call).await?;
     let result = call.await?;
     let state = typed::<M>(&result)?;
@@ -89,12 +86,12 @@ async fn show_pieces(
             _ = interrupts.recv() => {
                 if std::mem::replace(&mut interrupted, true) {
                     call.cancel();
-                    output::note("(the command goes on; see `bridge-client sandbox wait`)");
+                    output::note(&goes_on("", &screen.shell));
                     return Err(Failure::Interrupted);
                 }
                 let keys = vec!["C-c".to_owned()];
                 let params = shell::KeysParams { shell: screen.shell.clone(), keys };
-                screen.client.call::<shell::Keys>(&params, None).await?;
+                screen.call::<shell::Keys>(&params).await?;
                 continue;
             }
         };
@@ -106,7 +103,7 @@ async fn show_pieces(
     }
 }
 
-/// Shows what is still missing of what the answer knows of.
+/// Shows the output that the answer knows of and that was not shown yet.
 async fn finish(screen: &mut Screen<'_>, state: &CommandState) -> Result<(), Failure> {
     let log_is_there = state
         .ending
@@ -119,6 +116,10 @@ async fn finish(screen: &mut Screen<'_>, state: &CommandState) -> Result<(), Fai
     screen.end().await
 }
 
+fn goes_on(asks: &str, shell: &ShellName) -> String {
+    format!("(the command goes on{asks}; see `bridge-client shell wait --shell {shell}`)")
+}
+
 fn exit(state: &CommandState) -> Result<(), Failure> {
     let shell = &state.shell;
     let Some(ending) = &state.ending else {
@@ -126,9 +127,7 @@ fn exit(state: &CommandState) -> Result<(), Failure> {
             RunState::WaitingForInput => " and seems to wait for input",
             RunState::Running | RunState::Finished => "",
         };
-        output::note(&format!(
-            "(the command goes on{asks}; see `bridge-client sandbox wait --shell {shell}`)"
-        ));
+        output::note(&goes_on(asks, shell));
         return Err(Failure::Command(GOES_ON));
     };
     match ending.exit_code {
