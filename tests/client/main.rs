@@ -3,31 +3,37 @@
 #![allow(clippy::unwrap_used)] // Tests fail by panicking.
 #![allow(missing_docs)] // The names are the documentation.
 
-/// `act`: an agent's actions on the command line.
+/// `act`: what an agent would do, as typed.
 mod act;
-/// Arguments and output of each subcommand.
+/// `cell` and `page`, as typed, with a scripted host.
+mod cells_and_pages;
+/// Each subcommand as its user types it, and what it prints.
 mod commands;
 /// The examples that need no Python.
 mod examples;
-/// Failures: the exit code, and one line that names cause and remedy.
+/// Every failure: its exit code, and one line that names cause and remedy.
 mod failures;
-/// How the client finds a daemon.
+/// `file`: files, as typed.
+mod file;
+/// How it finds the daemon.
 mod finding;
-/// `stdio` and `host`: subcommands for other programs.
+/// `stdio` and `host`: the doors for other programs.
 mod relays;
-/// `sandbox`: shells and files on the command line.
-mod sandbox;
+/// `shell`: shells and their commands, as typed.
+mod shell;
+/// `--runtime` and `--in`: which runtime gets a request.
+mod targets;
 
 use harness::{Daemon, Program};
 
-/// Exit code and output of a command line that has ended.
+/// What a finished command said.
 pub struct Said {
     pub code: Option<i32>,
     pub lines: Vec<String>,
     pub stderr: String,
 }
 
-/// Runs `bridge-client` with the variables of this daemon and an empty stdin.
+/// Runs the command line inside a run of this daemon, with nothing on stdin.
 pub fn say(daemon: &Daemon, arguments: &[&str]) -> Said {
     finish(start(daemon, arguments))
 }

@@ -102,10 +102,14 @@ fn help_is_complete_and_the_same_as_written() {
         ("bridge-client", &["act", "--help"], "bridge-client-act"),
         ("bridge-client", &["act", "run", "--help"], "bridge-client-act-run"),
         ("bridge-client", &["act", "edit", "--help"], "bridge-client-act-edit"),
-        ("bridge-client", &["sandbox", "--help"], "bridge-client-sandbox"),
-        ("bridge-client", &["sandbox", "run", "--help"], "bridge-client-sandbox-run"),
-        ("bridge-client", &["sandbox", "edit", "--help"], "bridge-client-sandbox-edit"),
-        ("bridge-client", &["sandbox", "grep", "--help"], "bridge-client-sandbox-grep"),
+        ("bridge-client", &["shell", "--help"], "bridge-client-shell"),
+        ("bridge-client", &["shell", "run", "--help"], "bridge-client-shell-run"),
+        ("bridge-client", &["file", "--help"], "bridge-client-file"),
+        ("bridge-client", &["file", "edit", "--help"], "bridge-client-file-edit"),
+        ("bridge-client", &["file", "grep", "--help"], "bridge-client-file-grep"),
+        ("bridge-client", &["cell", "--help"], "bridge-client-cell"),
+        ("bridge-client", &["cell", "run", "--help"], "bridge-client-cell-run"),
+        ("bridge-client", &["page", "browse", "--help"], "bridge-client-page-browse"),
     ] {
         let output = std::process::Command::new(harness::binary(program))
             .args(arguments)

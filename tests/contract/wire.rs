@@ -103,7 +103,48 @@ impl MethodVisitor for Check {
             }
             assert_eq!(params, case["params"], "{}", M::NAME);
             assert_eq!(round_trip::<M::Result>(&case["result"]), case["result"], "{}", M::NAME);
+            for value in case["progress"].as_array().into_iter().flatten() {
+                assert_eq!(progress(M::NAME, value), *value, "{}", M::NAME);
+            }
         }
+    }
+}
+
+/// A value of `$/progress` after a pass through its type.
+fn progress(method: &str, value: &Value) -> Value {
+    match method {
+        "vscode/chat" => round_trip::<TextProgress>(value),
+        "shell/run" | "shell/wait" => round_trip::<shell::OutputProgress>(value),
+        "cell/run" => round_trip::<cell::CellProgress>(value),
+        "action/execute" => round_trip::<action::OutputPiece>(value),
+        other => panic!("{other} does not stream"),
+    }
+}
+
+#[test]
+fn methods_that_stream_have_examples_of_progress() {
+    let examples = golden("methods.json");
+    for method in ["vscode/chat", "shell/run", "shell/wait", "cell/run", "action/execute"] {
+        let streams = |case: &Value| case["method"] == method && case["progress"].is_array();
+        assert!(examples.iter().any(streams), "{method}");
+    }
+}
+
+#[test]
+fn notifications_survive_the_types() {
+    for case in golden("notifications.json") {
+        let text = case["params"].to_string();
+        let printed = match case["method"].as_str().unwrap() {
+            "$/cancelRequest" => {
+                serde_json::to_value(serde_json::from_str::<CancelParams<'_>>(&text).unwrap())
+            }
+            "$/progress" => {
+                serde_json::to_value(serde_json::from_str::<ProgressParams<'_>>(&text).unwrap())
+            }
+            "bridge/request" => Ok(round_trip::<RequestRecord>(&case["params"])),
+            other => panic!("{other} is no notification of the wire"),
+        };
+        assert_eq!(printed.unwrap(), case["params"], "{case}");
     }
 }
 

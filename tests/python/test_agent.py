@@ -11,7 +11,7 @@ import pytest
 
 import vscode_bridge
 from vscode_bridge import AsyncClient, BridgeCancelled, Client, RequestRefused, _protocol, agent
-from vscode_bridge.sandbox import Sandbox
+from vscode_bridge.tools import Tools
 
 from bridge import LIMIT, Daemon, Gate
 
@@ -227,7 +227,7 @@ def test_agents_act_side_by_side(workspace: Path, inside_sandbox: Daemon) -> Non
         again = agent.Agent("second", client=client)
         assert again.run("echo $x").content == "yes"
         again.close()
-        assert [shell["shell"] for shell in Sandbox(client).shells()] == ["agent"]
+        assert [shell["shell"] for shell in Tools(client).shells()] == ["agent"]
         assert again.run("echo [$x]; pwd").content == f"[]\n{workspace}"
 
 
@@ -312,6 +312,6 @@ def test_the_functions_are_the_methods() -> None:
 
 
 def test_actions_may_take_long() -> None:
-    assert _protocol.default_timeout("action/execute") == _protocol.SANDBOX_TIMEOUT_MAX
+    assert _protocol.default_timeout("action/execute") == _protocol.TOOL_TIMEOUT_MAX
     assert _protocol.default_timeout("action/cancel") == 120
-    assert _protocol.longest_timeout("action/execute") == _protocol.SANDBOX_TIMEOUT_MAX
+    assert _protocol.longest_timeout("action/execute") == _protocol.TOOL_TIMEOUT_MAX

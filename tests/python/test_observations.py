@@ -12,6 +12,7 @@ from vscode_bridge import RequestFailed, agent
 from vscode_bridge._agent import AgentMethods
 from vscode_bridge._observations import observation_of
 from vscode_bridge._output import Output
+from vscode_bridge._route import Route
 from vscode_bridge._twins import AsyncTwin
 
 
@@ -81,6 +82,7 @@ class Answering(AgentMethods, AsyncTwin):
 
     def __init__(self, answer: Mapping[str, Any], *pieces: Mapping[str, Any]) -> None:
         self.shell = "s"
+        self._route = Route()
         self.answer = answer
         self.pieces = pieces
         self.asked: List[Tuple[Mapping[str, Any], Optional[float]]] = []

@@ -22,6 +22,7 @@ PUBLIC = [
     "BridgeUnavailable",
     "ChatStream",
     "Client",
+    "Conflict",
     "ConnectionLost",
     "Conversation",
     "DebugBridge",
@@ -99,7 +100,7 @@ def test_defaults_are_the_originals() -> None:
         ("import vscode_bridge", "json typing threading asyncio websockets ssl yaml"),
         ("import vscode_bridge; vscode_bridge.is_available()", "asyncio websockets ssl yaml"),
         ("from vscode_bridge import chat, BridgeError", "asyncio websockets ssl yaml"),
-        ("from vscode_bridge import agent, sandbox", "asyncio websockets ssl yaml"),
+        ("from vscode_bridge import agent, tools", "asyncio websockets ssl yaml"),
     ],
 )
 def test_importing_loads_nothing_heavy(statement: str, absent: str) -> None:

@@ -39,7 +39,7 @@ def test_there_is_an_output_for_each_snippet() -> None:
 def test_snippet(
     start_daemon: Callable[..., Daemon], tmp_path: Path, snippet: str, printed: List[str]
 ) -> None:
-    needs_sandbox = "sandbox" in snippet or "agent" in snippet
+    needs_sandbox = "tools" in snippet or "agent" in snippet
     daemon = start_daemon(*(["--sandbox", str(tmp_path)] if needs_sandbox else []))
     history = [{"role": "user", "content": "Remember the number 17", "timestamp": 1}]
     reload_window = "workbench.action.reloadWindow"
@@ -87,6 +87,7 @@ def test_the_table_of_exceptions_is_complete() -> None:
     table = README[README.index("| exception |") : README.index("Nothing is ever sent twice")]
     names = set(re.findall(r"`(\w+)`", table))
     exceptions = {error.__name__ for error in vscode_bridge.BridgeError.__subclasses__()}
+    exceptions |= {error.__name__ for error in vscode_bridge.RequestRefused.__subclasses__()}
     assert names == exceptions
 
 

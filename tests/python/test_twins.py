@@ -9,6 +9,7 @@ from typing import Any, Mapping, Optional
 import pytest
 
 from vscode_bridge import AsyncClient, Client
+from vscode_bridge._route import Route
 from vscode_bridge._twins import AsyncTwin, BlockingTwin, Twin, twin
 
 
@@ -38,8 +39,8 @@ class Asynchronous(Methods, AsyncTwin):
 
 
 def test_one_method_two_ways_to_call_it() -> None:
-    assert Blocking(Client()).twice("a", end="!") == "aa!"
-    assert asyncio.run(Asynchronous(AsyncClient()).twice("a", end="!")) == "aa!"
+    assert Blocking(Client(), Route()).twice("a", end="!") == "aa!"
+    assert asyncio.run(Asynchronous(AsyncClient(), Route()).twice("a", end="!")) == "aa!"
 
 
 def test_documentation_tells_them_apart() -> None:
@@ -51,5 +52,5 @@ def test_documentation_tells_them_apart() -> None:
 
 
 def test_a_blocking_method_cannot_wait_for_anything_else() -> None:
-    with pytest.raises(AssertionError, match="something else than its client"):
-        Blocking(Client()).sleep()
+    with pytest.raises(AssertionError, match="something else than a request"):
+        Blocking(Client(), Route()).sleep()

@@ -7,10 +7,12 @@ from typing import Any, Dict, List
 
 import pytest
 
-from vscode_bridge import _exceptions, _protocol
+from vscode_bridge import _exceptions, _protocol, _types
 from vscode_bridge._protocol import Answer, Progress
+from vscode_bridge._types import action, bridge, shell
 
 from bridge import ROOT
+from mirror import misfit
 
 FOLDER = ROOT / "tests" / "wire"
 
@@ -25,6 +27,7 @@ def test_every_file_is_read_here() -> None:
         "answers.json",
         "errors.json",
         "methods.json",
+        "notifications.json",
         "requests.json",
     }
 
@@ -52,6 +55,47 @@ def test_the_table_of_errors_is_the_same_everywhere() -> None:
     for case in golden("errors.json"):
         error = {"code": case["code"], "message": "x", "data": {"retryable": case["retryable"]}}
         assert _exceptions.request_failed(error).retryable is case["retryable"]
+
+
+@pytest.mark.parametrize("case", golden("methods.json"), ids=lambda case: case["method"])
+def test_every_example_fits_the_types(case: Dict[str, Any]) -> None:
+    params, result = _types.METHODS[case["method"]]
+    assert misfit(case["params"], params, "params") == ""
+    assert misfit(case["result"], result, "result") == ""
+    for value in case.get("progress", ()):
+        assert misfit(value, _types.PROGRESS[case["method"]], "progress") == ""
+
+
+def test_every_method_has_types_and_an_example() -> None:
+    examples = golden("methods.json")
+    assert {case["method"] for case in examples} == set(_types.METHODS)
+    assert {case["method"] for case in examples if "progress" in case} == set(_types.PROGRESS)
+
+
+def test_every_notification_fits_its_type() -> None:
+    examples = golden("notifications.json")
+    assert {case["method"] for case in examples} == set(_types.NOTIFICATIONS)
+    for case in examples:
+        assert misfit(case["params"], _types.NOTIFICATIONS[case["method"]], case["method"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "problem"),
+    [
+        ({}, shell.KeysParams, "lacks ['keys']"),
+        ({"keys": [], "key": 1}, shell.KeysParams, "does not know ['key']"),
+        ({"keys": [1]}, shell.KeysParams, "value.keys[0]: 1 is no str"),
+        ({"keys": "C-c"}, shell.KeysParams, "is no list"),
+        ({"signal": "NONE"}, shell.SignalParams, "is none of"),
+        ({"columns": True, "rows": 1}, shell.ResizeParams, "True is no int"),
+        ({"environment": {"A": 1}}, shell.CreateShellParams, "value.environment.A: 1 is no str"),
+        ({"role": "guest", "rights": []}, bridge.CreateTokenParams, "is none of"),
+        ({"path": "a", "diff": ""}, action.Extras, "does not know"),
+        ([], shell.ShellRef, "is no object"),
+    ],
+)
+def test_what_does_not_fit_is_found(value: object, kind: object, problem: str) -> None:
+    assert problem in misfit(value, kind)
 
 
 def ours(case: Dict[str, Any]) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._exceptions import BridgeError as BridgeError
     from ._exceptions import BridgeTimeout as BridgeTimeout
     from ._exceptions import BridgeUnavailable as BridgeUnavailable
+    from ._exceptions import Conflict as Conflict
     from ._exceptions import ConnectionLost as ConnectionLost
     from ._exceptions import HostGone as HostGone
     from ._exceptions import HostUnavailable as HostUnavailable
@@ -61,6 +62,7 @@ _MODULES = {
         "BridgeError",
         "BridgeTimeout",
         "BridgeUnavailable",
+        "Conflict",
         "ConnectionLost",
         "HostGone",
         "HostUnavailable",

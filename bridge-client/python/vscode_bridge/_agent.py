@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Type, TypeVar
 
 from . import _protocol
-from ._client import Client
 from ._exceptions import RequestFailed
 from ._observations import (
     BrowseObservation,
@@ -19,10 +18,12 @@ from ._observations import (
 )
 from ._output import OnOutput, Output, log_of
 from ._protocol import given
+from ._route import PathLike, Route
 from ._twins import AsyncOwner, BlockingOwner, Twin, twin
 
 if TYPE_CHECKING:
     from ._async_client import AsyncClient
+    from ._client import Client
 
 Kind = TypeVar("Kind", bound=Observation)
 
@@ -112,7 +113,7 @@ class AgentMethods(Twin):
     async def restart_kernel(self, *, timeout: Optional[float] = None) -> CellObservation:
         """Gives the agent a new IPython kernel: variables are gone, a running cell ends.
 
-        For a cell that does not heed its interrupt, after which all others are ``Refused``.
+        For a cell that ignores its interrupt: until then all other cells are ``Refused``.
         """
         args = {"code": "", "restart": True, "include_extra": False}
         return await self._act(CellObservation, "run_ipython", args, timeout=timeout)
@@ -204,7 +205,7 @@ class AgentMethods(Twin):
     @twin
     async def cancel(self, action_id: str) -> None:
         """Interrupts an action that somebody waits for, who gets ``BridgeCancelled``."""
-        await self._request(_protocol.CANCEL_ACTION, {"actionId": action_id})
+        await self._tool(_protocol.CANCEL_ACTION, {"actionId": action_id})
 
     @twin
     async def close(self) -> Observation:
@@ -223,7 +224,7 @@ class AgentMethods(Twin):
         action_id: Optional[str] = None,
         on_output: Optional[OnOutput] = None,
     ) -> RunObservation:
-        # Whoever says how long to wait does not want to be called before.
+        # With a timeout, the caller has said how long to wait; silence ends the wait only without.
         args = {**args, "blocking": bool(timeout) if blocking is None else blocking}
         return await self._act(
             RunObservation, "run", args, timeout=timeout, action_id=action_id, on_output=on_output
@@ -247,10 +248,10 @@ class AgentMethods(Twin):
             args=dict(args),
             actionId=action_id,
             shell=self.shell,
-            timeout=None if timeout is None else _protocol.milliseconds(timeout),
+            timeout=_protocol.optional_milliseconds(timeout),
         )
         if on_output is None:
-            result = await self._request(_protocol.EXECUTE_ACTION, params, timeout)
+            result = await self._tool(_protocol.EXECUTE_ACTION, params, timeout)
         else:
             result = await self._stream(params, timeout, on_output)
         observation = observation_of(result)
@@ -275,24 +276,39 @@ class AgentMethods(Twin):
                 await output.piece(text.encode("utf-8", "replace"), start, end)
 
         params = {**params, "stream": True}
-        return await self._follow(_protocol.EXECUTE_ACTION, params, on_progress, timeout)
+        return await self._follow_tool(_protocol.EXECUTE_ACTION, params, on_progress, timeout)
 
 
 class Agent(AgentMethods, BlockingOwner):
     """An agent with a shell. Without a ``client`` it opens a connection of its own.
 
+    ``runtime`` (an id) or ``path`` (a directory that the runtime has open) chooses among several.
     At the end of a ``with`` block that connection ends. The shell, its programs and its kernel go
     on, and an agent with the same ``shell`` finds them; ``close`` ends them.
     """
 
-    def __init__(self, shell: str = "agent", *, client: Optional[Client] = None) -> None:
-        super().__init__(client)
+    def __init__(
+        self,
+        shell: str = "agent",
+        *,
+        client: Optional[Client] = None,
+        runtime: Optional[str] = None,
+        path: Optional[PathLike] = None,
+    ) -> None:
+        super().__init__(client, Route(runtime, path))
         self.shell = shell
 
 
 class AsyncAgent(AgentMethods, AsyncOwner):
-    """The same for asyncio: the methods of ``Agent``, to be awaited."""
+    """An agent with a shell, for asyncio: the methods of ``Agent``, to be awaited."""
 
-    def __init__(self, shell: str = "agent", *, client: Optional[AsyncClient] = None) -> None:
-        super().__init__(client)
+    def __init__(
+        self,
+        shell: str = "agent",
+        *,
+        client: Optional[AsyncClient] = None,
+        runtime: Optional[str] = None,
+        path: Optional[PathLike] = None,
+    ) -> None:
+        super().__init__(client, Route(runtime, path))
         self.shell = shell

@@ -3,20 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import (
-    Any,
-    AsyncIterator,
-    Awaitable,
-    Dict,
-    List,
-    Literal,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-    overload,
-)
+from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, Tuple
 
 from . import _endpoint, _protocol
 from ._call import Call, streamed
@@ -24,14 +11,15 @@ from ._connection import Connection
 from ._context import AsyncContext
 from ._endpoint import Endpoint
 from ._exceptions import BridgeError
-from ._methods import CHAT_TIMEOUT, COMMAND_TIMEOUT
-from ._protocol import Conversation, ConversationLike, StreamedText
+from ._methods import EditorMethods
+from ._protocol import ConversationLike, StreamedText
+from ._twins import Asynchronous
 
 CLOSE_LIMIT = 2.0
 """Seconds that ``close`` may take to say goodbye."""
 
 
-class AsyncClient(AsyncContext):
+class AsyncClient(EditorMethods[Awaitable[str], "AsyncChatStream"], Asynchronous, AsyncContext):
     """A connection to the bridge on the running event loop.
 
     The methods are those of ``Client``, to be awaited. Any number may be under way; cancelling the
@@ -79,78 +67,15 @@ class AsyncClient(AsyncContext):
             self._cancel(call)
             raise
 
-    @overload
-    def chat(
-        self,
-        message: str,
-        timeout: float = ...,
-        *,
-        model: Optional[str] = ...,
-        conversation: ConversationLike = ...,
-        stream: Literal[False] = ...,
-    ) -> Awaitable[str]: ...
-
-    @overload
-    def chat(
-        self,
-        message: str,
-        timeout: float = ...,
-        *,
-        model: Optional[str] = ...,
-        conversation: ConversationLike = ...,
-        stream: Literal[True],
-    ) -> AsyncChatStream: ...
-
-    def chat(
-        self,
-        message: str,
-        timeout: float = CHAT_TIMEOUT,
-        *,
-        model: Optional[str] = None,
-        conversation: ConversationLike = None,
-        stream: bool = False,
-    ) -> Union[Awaitable[str], AsyncChatStream]:
-        """Asks the language model: ``await`` it, or use ``async for`` with ``stream=True``."""
-        params = _protocol.chat_params(message, timeout, model, conversation)
-        if stream:
-            return AsyncChatStream(self, params, timeout, conversation)
-        return self._chat(params, timeout, conversation)
-
-    async def show_message(
-        self,
-        message: str,
-        level: str = "info",
-        *,
-        buttons: Sequence[str] = (),
-        timeout: Optional[float] = None,
-    ) -> Optional[str]:
-        """Shows a message; with ``buttons``, waits for the person and returns the choice."""
-        params = _protocol.show_message_params(message, level, buttons, timeout)
-        result = await self.request(_protocol.SHOW_MESSAGE, params, timeout)
-        return _protocol.choice(result)
-
-    async def execute_command(
-        self, command: str, *args: Any, timeout: float = COMMAND_TIMEOUT
+    async def _request(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
     ) -> Any:
-        """Runs a command of the editor and returns what it returned."""
-        params = _protocol.execute_command_params(command, args, timeout)
-        result = await self.request(_protocol.EXECUTE_COMMAND, params, timeout)
-        return _protocol.members_of(result).get("result")
+        return await self.request(method, params, timeout)
 
-    async def get_chat_history(
-        self, conversation_id: Union[str, Conversation], limit: int = 10
-    ) -> List[Dict[str, Any]]:
-        """The newest messages of a conversation, oldest first."""
-        key = _protocol.conversation_id(conversation_id)
-        if key is None:
-            return []  # nothing has been said yet
-        params = _protocol.get_chat_history_params(key, limit)
-        return _protocol.history_messages(await self.request(_protocol.GET_CHAT_HISTORY, params))
-
-    async def _chat(self, params: Any, timeout: float, conversation: ConversationLike) -> str:
-        return _protocol.chat_text(
-            await self.request(_protocol.CHAT, params, timeout), conversation
-        )
+    def _stream_chat(
+        self, params: Mapping[str, Any], timeout: float, conversation: ConversationLike
+    ) -> AsyncChatStream:
+        return AsyncChatStream(self, params, timeout, conversation)
 
     def _start(self, call: Call) -> None:
         if self._connection is None:

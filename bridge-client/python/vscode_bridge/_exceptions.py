@@ -12,6 +12,7 @@ Code written for the original module catches ``RuntimeError``; everything here i
         ├── BridgeCancelled     the request was cancelled
         ├── BridgeBusy          too much is under way; wait and try again
         ├── RequestRefused      not allowed, blocked by the person, or not a valid request
+        │   └── Conflict        it exists, is busy, or has changed since it was read
         └── RequestFailed       the editor tried and reports an error of its own
             └── ActionError     an agent's action failed; all of these are in vscode_bridge.agent
                 ├── NotFound            no such file or directory
@@ -93,6 +94,13 @@ class RequestRefused(BridgeError):
     """The request is not allowed or not valid. Repeating it will not help; change it."""
 
 
+class Conflict(RequestRefused):
+    """The thing exists, is busy, or has changed since it was read; nothing was done.
+
+    ``data["reason"]`` says which. After a changed file: read it again, then decide anew.
+    """
+
+
 class RequestFailed(BridgeError):
     """The editor tried and failed; the message is its own."""
 
@@ -137,7 +145,7 @@ class Unavailable(ActionError):
 
 
 # In tracebacks they stand under the name by which they are imported.
-for _exception in (BridgeError, *BridgeError.__subclasses__()):
+for _exception in (BridgeError, Conflict, *BridgeError.__subclasses__()):
     _exception.__module__ = "vscode_bridge"
 for _action_error in (ActionError, *ActionError.__subclasses__()):
     _action_error.__module__ = "vscode_bridge.agent"
@@ -163,7 +171,7 @@ _BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
     -32059: ("AmbiguousRuntime", RequestRefused),
     -32061: ("WrongRole", RequestRefused),
     -32062: ("NotFound", RequestRefused),
-    -32063: ("Conflict", RequestRefused),
+    -32063: ("Conflict", Conflict),
     -32064: ("OutsideWorkspace", RequestRefused),
     -32065: ("NoSpace", RequestFailed),
     -32800: ("RequestCancelled", BridgeCancelled),

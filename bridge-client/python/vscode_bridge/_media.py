@@ -1,9 +1,10 @@
-"""Pictures and the like. The public name is in ``agent`` and ``sandbox``."""
+"""Pictures and the like. The public name is in ``agent`` and ``tools``."""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
+from typing import Optional
 
 
 @dataclass(frozen=True)
@@ -13,10 +14,12 @@ class Media:
     media_type: str
     """For instance ``image/png``."""
     data: bytes = field(repr=False)
+    version: Optional[str] = field(default=None, compare=False)
+    """The version of the file that it was read from, for ``if_version``."""
 
     @classmethod
-    def from_base64(cls, media_type: str, content: str) -> Media:
-        return cls(media_type, base64.b64decode(content))
+    def from_base64(cls, media_type: str, content: str, version: Optional[str] = None) -> Media:
+        return cls(media_type, base64.b64decode(content), version)
 
     @classmethod
     def from_url(cls, url: str) -> Media:

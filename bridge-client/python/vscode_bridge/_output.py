@@ -6,7 +6,6 @@ import base64
 import codecs
 from typing import Awaitable, Callable, Optional
 
-from . import _protocol
 from ._twins import Twin
 
 READ_BYTES = 1 << 20
@@ -22,8 +21,8 @@ ReadLog = Callable[[int, int], Awaitable[bytes]]
 class Output:
     """Hands output on as it comes, where the command is awaited.
 
-    The bridge drops pieces for a reader that is slow. Their places in the shell's log show what is
-    missing, and it is read from there.
+    The bridge drops pieces for a slow reader. Their offsets show what is missing, and it is read
+    from the shell's log.
     """
 
     def __init__(self, on_output: OnOutput, read_log: ReadLog, start: Optional[int] = None) -> None:
@@ -66,7 +65,6 @@ def log_of(twin: Twin, shell: str) -> ReadLog:
 
     async def read(start: int, size: int) -> bytes:
         params = {"shell": shell, "from": start, "bytes": size, "raw": True}
-        result = _protocol.members_of(await twin._request("shell/read", params))
-        return base64.b64decode(result["base64"])
+        return base64.b64decode((await twin._tool("shell/read", params))["base64"])
 
     return read

@@ -1,6 +1,6 @@
 """The wire: method names, parameters, results, and JSON-RPC messages as text.
 
-The Python mirror of ``bridge-protocol/src/methods``. Nothing here does I/O or knows a clock.
+Nothing here does I/O or knows a clock. The types of all methods are in ``_types``.
 """
 
 from __future__ import annotations
@@ -25,26 +25,28 @@ request under way, so it is refused here."""
 TIMEOUT_MAX = 600.0
 """Longest deadline of a request in seconds; the bridge shortens longer ones to this."""
 
-SANDBOX_TIMEOUT_MAX = 24 * 3600.0
-"""The same for ``sandbox/*`` and ``action/*``: commands take as long as they take."""
+TOOL_TIMEOUT_MAX = 24 * 3600.0
+"""Longest deadline of a tool and of an action in seconds."""
 
 Params = Dict[str, Any]
 
-_OF_SANDBOX = ("sandbox/", "action/")
+_TOOLS = ("shell/", "file/", "cell/", "page/", "action/")
+_LONG = ("shell/run", "shell/wait", "cell/run", EXECUTE_ACTION)
+"""Methods that end when their work ends, and have limits of their own."""
 
 _ids = count(1)
 
 
 def longest_timeout(method: str) -> float:
     """Seconds that a request may take at most."""
-    return SANDBOX_TIMEOUT_MAX if method.startswith(_OF_SANDBOX) else TIMEOUT_MAX
+    return TOOL_TIMEOUT_MAX if method.startswith(_TOOLS) else TIMEOUT_MAX
 
 
 def default_timeout(method: str) -> float:
     """Seconds that the bridge allows for a request that names no timeout."""
-    if method in ("shell/run", "shell/wait", EXECUTE_ACTION):
-        return SANDBOX_TIMEOUT_MAX
-    if method.startswith(_OF_SANDBOX):
+    if method in _LONG:
+        return TOOL_TIMEOUT_MAX
+    if method.startswith(_TOOLS):
         return 120.0
     return 10.0 if method == EXECUTE_COMMAND else 30.0
 
@@ -166,6 +168,11 @@ def milliseconds(timeout: float) -> float:
         )
     value = timeout * 1000
     return int(value) if value == int(value) else value
+
+
+def optional_milliseconds(timeout: Optional[float]) -> Optional[float]:
+    """Seconds as milliseconds; None stays None."""
+    return None if timeout is None else milliseconds(timeout)
 
 
 def chat_params(

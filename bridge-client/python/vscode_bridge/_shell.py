@@ -1,15 +1,18 @@
-"""Shells of the sandbox, and the commands that run in them. Public names are in ``sandbox``."""
+"""Shells, and the commands that run in them. Public names are in ``tools``."""
 
 from __future__ import annotations
 
 import base64
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Generic, List, Mapping, Optional, TypeVar
 
 from . import _protocol
+from ._cells import CellMethods
 from ._output import OnOutput, Output, log_of
 from ._protocol import given
+from ._route import Route
 from ._twins import AsyncTwin, BlockingTwin, Twin, twin
 
 if TYPE_CHECKING:
@@ -74,10 +77,8 @@ class Printed(str):
         return printed
 
 
-class ShellMethods(Twin):
+class ShellMethods(CellMethods):
     """What can be done with a shell."""
-
-    name: str
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -102,7 +103,7 @@ class ShellMethods(Twin):
         """
         params = _waiting(limit, quiet, return_on_input, colours)
         params.update(shell=self.name, command=command, create=True)
-        return await self._run("shell/run", params, None, on_output)
+        return await self._command("shell/run", params, None, on_output)
 
     @twin
     async def wait(
@@ -122,7 +123,7 @@ class ShellMethods(Twin):
         """
         params = _waiting(limit, quiet, return_on_input, colours)
         params.update(given(shell=self.name, command=command, **{"from": start}))
-        return await self._run("shell/wait", params, start, on_output)
+        return await self._command("shell/wait", params, start, on_output)
 
     @twin
     async def output(
@@ -134,7 +135,7 @@ class ShellMethods(Twin):
         ``end`` of the former text.
         """
         params = given(bytes=size, colours=colours, **{"from": start})
-        return Printed.of(await self._sandbox("readOutput", params))
+        return Printed.of(await self._shell("shell/read", params))
 
     @twin
     async def output_bytes(self, start: int, size: int) -> bytes:
@@ -144,58 +145,58 @@ class ShellMethods(Twin):
     @twin
     async def type(self, text: str, *, enter: bool = True) -> None:
         """Types a text, and Enter."""
-        await self._sandbox("sendInput", {"text": text, "enter": enter})
+        await self._shell("shell/input", {"text": text, "enter": enter})
 
     @twin
     async def press(self, *keys: str) -> None:
         """Presses keys: ``C-c``, ``C-d``, ``UP``, ``ENTER``, ``TAB``, ``ESC``, ``F1`` and so on."""
-        await self._sandbox("sendKeys", {"keys": list(keys)})
+        await self._shell("shell/keys", {"keys": list(keys)})
 
     @twin
     async def interrupt(self) -> None:
         """Presses Ctrl-C."""
-        await self._sandbox("sendKeys", {"keys": ["C-c"]})
+        await self._shell("shell/keys", {"keys": ["C-c"]})
 
     @twin
     async def signal(self, name: str) -> None:
         """Signals the programs in the foreground: ``INT``, ``TERM``, ``KILL`` and so on."""
-        await self._sandbox("signal", {"signal": name})
+        await self._shell("shell/signal", {"signal": name})
 
     @twin
     async def resize(self, columns: int, rows: int) -> None:
         """Changes the size of the terminal."""
-        await self._sandbox("resize", {"columns": columns, "rows": rows})
+        await self._shell("shell/resize", {"columns": columns, "rows": rows})
 
     @twin
     async def attach_command(self, *, read_only: bool = False) -> str:
         """What a person runs to watch the shell, or to type along."""
-        return str((await self._sandbox("attachCommand", {"readOnly": read_only}))["command"])
+        return str((await self._shell("shell/attach", {"readOnly": read_only}))["command"])
 
     @twin
     async def close(self) -> None:
         """Ends the shell with all its programs. Its log is gone."""
-        await self._sandbox("closeShell", {})
+        await self._shell("shell/close", {})
 
-    async def _sandbox(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
-        params = {"shell": self.name, **params}
-        return _protocol.members_of(await self._request(f"sandbox/{method}", params))
+    async def _shell(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
+        return await self._tool(method, {"shell": self.name, **params})
 
-    async def _run(
+    async def _command(
         self,
         method: str,
-        params: Dict[str, Any],
+        params: Mapping[str, Any],
         start: Optional[int],
         on_output: Optional[OnOutput],
     ) -> Command:
         if on_output is None:
-            return _command(await self._request(method, params))
+            return _command(await self._tool(method, params))
         output = Output(on_output, log_of(self, self.name), start)
 
         async def on_progress(value: Any) -> None:
             offset, data = int(value["offset"]), base64.b64decode(value["base64"])
             await output.piece(data, offset, offset + len(data))
 
-        command = _command(await self._follow(method, {**params, "stream": True}, on_progress))
+        params = {**params, "stream": True}
+        command = _command(await self._follow_tool(method, params, on_progress))
         if command.details.get("ended") in (None, "atPrompt", "shellExited"):
             await output.finish(command.start, command.end)
         output.flush()
@@ -205,32 +206,70 @@ class ShellMethods(Twin):
 class Shell(ShellMethods, BlockingTwin):
     """A shell that stays. Objects of the same name speak to the same one."""
 
-    def __init__(self, client: Client, name: str) -> None:
-        super().__init__(client)
+    def __init__(self, client: Client, name: str, route: Route) -> None:
+        super().__init__(client, route)
         self.name = name
 
 
 class AsyncShell(ShellMethods, AsyncTwin):
-    """The same for asyncio: the methods of ``Shell``, to be awaited."""
+    """A shell that stays, for asyncio: the methods of ``Shell``, to be awaited."""
 
-    def __init__(self, client: AsyncClient, name: str) -> None:
-        super().__init__(client)
+    def __init__(self, client: AsyncClient, name: str, route: Route) -> None:
+        super().__init__(client, route)
         self.name = name
+
+
+S = TypeVar("S", Shell, AsyncShell)
+
+
+class ShellsMethods(Twin, Generic[S]):
+    """What can be done with the shells of a runtime; ``S`` are its shells."""
+
+    @abstractmethod
+    def shell(self, name: str = "main") -> S:
+        """A shell by its name. It is started by its first ``run`` if it does not exist."""
+
+    @twin
+    async def create_shell(
+        self,
+        name: Optional[str] = None,
+        *,
+        cwd: Optional[str] = None,
+        environment: Optional[Mapping[str, str]] = None,
+        columns: Optional[int] = None,
+        rows: Optional[int] = None,
+    ) -> S:
+        """Starts a shell, under a drawn name if none is given.
+
+        Its terminal has 160 ``columns`` and 48 ``rows`` unless you say otherwise.
+        """
+        params = given(
+            shell=name,
+            cwd=None if cwd is None else self._route.file(cwd),
+            environment=dict(environment or {}),
+            columns=columns,
+            rows=rows,
+        )
+        return self.shell(str((await self._tool("shell/create", params))["shell"]))
+
+    @twin
+    async def shells(self) -> List[Dict[str, Any]]:
+        """All shells: ``shell``, ``state``, ``command``, ``cwd``, ``pid`` and more of each."""
+        return list((await self._tool("shell/list", {}))["shells"])
 
 
 def _waiting(
     limit: Optional[float], quiet: Optional[float], return_on_input: bool, colours: bool
 ) -> Dict[str, Any]:
     return given(
-        limitMs=None if limit is None else _protocol.milliseconds(limit),
-        quietMs=None if quiet is None else _protocol.milliseconds(quiet),
+        limitMs=_protocol.optional_milliseconds(limit),
+        quietMs=_protocol.optional_milliseconds(quiet),
         returnOnInput=return_on_input,
         colours=colours,
     )
 
 
-def _command(result: object) -> Command:
-    details = _protocol.members_of(result)
+def _command(details: Dict[str, Any]) -> Command:
     output = _protocol.members_of(details.get("output"))
     duration = details.get("durationMs")
     lost = int(output.get("lost", 0))

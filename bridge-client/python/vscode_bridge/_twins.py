@@ -1,9 +1,9 @@
 """Methods that are written once and serve blocking code and asyncio alike.
 
-``@twin`` makes such a method out of a coroutine that awaits nothing but ``_request`` and
-``_follow``. In an ``AsyncTwin`` they wait for the event loop, as coroutines do. In a
-``BlockingTwin`` they block and never suspend, so that the coroutine ends in one step, and a plain
-call of the method returns its result::
+``@twin`` makes such a method out of a coroutine that awaits nothing but requests. In an
+``Asynchronous`` class requests wait on the event loop, as coroutines do. In a ``Blocking`` class
+they block and never suspend, so the coroutine ends in one step, and a plain call of the method
+returns its result::
 
     class Methods(Twin):
         @twin
@@ -11,6 +11,8 @@ call of the method returns its result::
 
     class Files(Methods, BlockingTwin): ...     # files.size("a") is an int
     class AsyncFiles(Methods, AsyncTwin): ...   # await files.size("a") is one
+
+Clients themselves are ``Blocking`` or ``Asynchronous``; a ``Twin`` uses a client.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import (
     Awaitable,
     Callable,
     Coroutine,
+    Dict,
     Generic,
     Mapping,
     Optional,
@@ -32,10 +35,11 @@ from typing import (
     overload,
 )
 
+from . import _protocol
 from ._call import Call, streamed
-from ._client import Client
 from ._context import AsyncContext, BlockingContext
 from ._exceptions import BridgeError
+from ._route import Route
 
 T = TypeVar("T")
 
@@ -43,20 +47,53 @@ if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
 
     from ._async_client import AsyncClient
+    from ._client import Client
 
     P = ParamSpec("P")
 else:
     P = TypeVar("P")  # Python 3.9 has no other; only type checkers look at it
 
 
-class Twin(ABC):
-    """What shared methods can use."""
+class Shared(ABC):
+    """What every shared method can use."""
 
     @abstractmethod
     async def _request(
         self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
     ) -> Any:
         """Calls a method of the bridge and returns its result."""
+
+
+class Blocking(Shared):
+    """A class whose shared methods block."""
+
+
+class Asynchronous(Shared):
+    """A class whose shared methods are coroutines."""
+
+
+class Twin(Shared):
+    """A class that offers methods of one runtime through a client."""
+
+    _route: Route
+
+    async def _tool(
+        self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
+    ) -> Dict[str, Any]:
+        """Calls a method of the runtime and returns the members of its result."""
+        result = await self._request(method, self._route.added_to(params), timeout)
+        return _protocol.members_of(result)
+
+    async def _follow_tool(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_progress: Callable[[Any], Awaitable[None]],
+        timeout: Optional[float] = None,
+    ) -> Dict[str, Any]:
+        """Calls a method of the runtime, as ``_follow`` does."""
+        result = await self._follow(method, self._route.added_to(params), on_progress, timeout)
+        return _protocol.members_of(result)
 
     async def _follow(
         self,
@@ -65,9 +102,9 @@ class Twin(ABC):
         on_progress: Callable[[Any], Awaitable[None]],
         timeout: Optional[float] = None,
     ) -> Any:
-        """Does the same, and passes on what comes before the result, in order.
+        """Calls a method and passes on its progress, in order, before it returns the result.
 
-        Whatever ends this early cancels the request.
+        Any exception that ends this early cancels the request.
         """
         call, arrivals = self._begin(method, params, timeout)
         try:
@@ -96,11 +133,12 @@ class Twin(ABC):
     def _cancel(self, call: Call) -> None: ...
 
 
-class BlockingTwin(Twin):
-    """Shared methods for blocking code."""
+class BlockingTwin(Twin, Blocking):
+    """A twin for blocking code."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, route: Route) -> None:
         self._client = client
+        self._route = route
 
     async def _request(
         self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
@@ -122,11 +160,12 @@ class BlockingTwin(Twin):
         self._client._cancel(call)
 
 
-class AsyncTwin(Twin):
-    """Shared methods for asyncio."""
+class AsyncTwin(Twin, Asynchronous):
+    """A twin for asyncio."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, route: Route) -> None:
         self._client = client
+        self._route = route
 
     async def _request(
         self, method: str, params: Mapping[str, Any], timeout: Optional[float] = None
@@ -154,8 +193,10 @@ class AsyncTwin(Twin):
 class BlockingOwner(BlockingTwin, BlockingContext):
     """A twin that opens a connection of its own unless it is given one."""
 
-    def __init__(self, client: Optional[Client] = None) -> None:
-        super().__init__(client or Client())
+    def __init__(self, client: Optional[Client], route: Route) -> None:
+        from ._client import Client
+
+        super().__init__(client or Client(), route)
         self._owns_client = client is None
 
     def _leave(self) -> None:
@@ -164,12 +205,12 @@ class BlockingOwner(BlockingTwin, BlockingContext):
 
 
 class AsyncOwner(AsyncTwin, AsyncContext):
-    """The same for asyncio."""
+    """A twin for asyncio that opens a connection of its own unless it is given one."""
 
-    def __init__(self, client: Optional[AsyncClient] = None) -> None:
+    def __init__(self, client: Optional[AsyncClient], route: Route) -> None:
         from ._async_client import AsyncClient
 
-        super().__init__(client or AsyncClient())
+        super().__init__(client or AsyncClient(), route)
         self._owns_client = client is None
 
     async def _leave(self) -> None:
@@ -189,16 +230,18 @@ class twin(Generic[P, T]):  # noqa: N801 (it is used as a decorator)
         self._blocking = blocking
 
     @overload
-    def __get__(self, instance: BlockingTwin, owner: Any) -> Callable[P, T]: ...
+    def __get__(self, instance: Blocking, owner: Any) -> Callable[P, T]: ...
 
     @overload
-    def __get__(self, instance: AsyncTwin, owner: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(
+        self, instance: Asynchronous, owner: Any
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
     @overload
-    def __get__(self, instance: None, owner: Any) -> Callable[..., Any]: ...
+    def __get__(self, instance: Optional[Shared], owner: Any) -> Callable[..., Any]: ...
 
-    def __get__(self, instance: Optional[Twin], owner: Any) -> Callable[..., Any]:
-        function: Any = self._blocking if issubclass(owner, BlockingTwin) else self._function
+    def __get__(self, instance: Optional[Shared], owner: Any) -> Callable[..., Any]:
+        function: Any = self._blocking if issubclass(owner, Blocking) else self._function
         bound: Callable[..., Any] = function.__get__(instance, owner)
         return bound
 
@@ -210,4 +253,4 @@ def _in_one_step(coroutine: Coroutine[Any, Any, T]) -> T:
         result: T = end.value
         return result
     coroutine.close()
-    raise AssertionError("a method of a blocking twin awaited something else than its client")
+    raise AssertionError("a blocking method awaited something else than a request")

@@ -1,4 +1,4 @@
-"""Actions of an agent in a bridge that was started with ``--sandbox DIR``.
+"""Actions of an agent, in the words of OpenHands, with the tools of a runtime such as a sandbox.
 
 >>> from vscode_bridge import agent  # doctest: +SKIP
 >>> agent.write("hello.sh", "echo Hello $1")  # doctest: +SKIP
@@ -6,18 +6,19 @@
 >>> result.content, result.exit_code  # doctest: +SKIP
 ('Hello World', 0)
 
-The same shells and files as in ``vscode_bridge.sandbox``, for those who think in actions and
-observations: a function returns what a language model should read, in ``content``, and what a
-program wants to know. Paths are relative to the directory of the agent's shell, or absolute, and
-lie in DIR. Times are in seconds.
+The shells and files are those of ``vscode_bridge.tools``, as actions and observations: a function
+returns in ``content`` what a language model should read, and beside it what a program needs. Paths
+are relative to the directory of the agent's shell, or absolute, and lie in the runtime's workspace.
+Times are in seconds.
 
-The functions act in the shell named ``agent``. ``Agent("second")`` acts in another one, beside them
-and with a kernel of its own; ``AsyncAgent`` has the same methods for asyncio.
+The functions act in the shell named ``agent``. ``Agent("second")`` acts in another shell, beside
+them and with a kernel of its own; ``Agent(runtime="build")`` acts in the runtime of that id.
+``AsyncAgent`` has the same methods for asyncio.
 
-Ctrl-C, or the cancellation of the task, interrupts the command or cell that is waited for. What
-goes wrong is an ``ActionError``, which is a ``BridgeError``, with a message for the agent. What a
-program may want to catch has a class of its own: ``NotFound``, ``OutsideWorkspace``,
-``PermissionDenied``, ``Invalid``, ``Refused``, ``Unavailable``.
+Ctrl-C, or the cancellation of the task, interrupts the command or cell that is waited for. A
+failed action raises ``ActionError``, which is a ``BridgeError``, with a message for the agent.
+Failures that a program may want to catch have classes of their own: ``NotFound``,
+``OutsideWorkspace``, ``PermissionDenied``, ``Invalid``, ``Refused``, ``Unavailable``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 //! that leads outside fails, also through symbolic links.
 //!
 //! [`Read`] returns the [`Version`] of the file. [`Write`] and [`Edit`] accept it as `ifVersion`. If the file
-//! is no longer at that version, they change nothing and fail with *Conflict*.
+//! is no longer at that version, they change nothing and fail with *Conflict*: `data.reason` is `changed`, and
+//! `data.version` is the version that the file is at, if it has one.
 
 use std::fmt;
 
@@ -155,6 +156,9 @@ pub struct WriteParams {
     /// Replace an existing file. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub replace: bool,
+    /// Permission bits of a file that did not exist. When absent, the runtime's umask decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
     /// Write only if the file is still at this version. Otherwise nothing changes, and the call fails with
     /// *Conflict*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,8 +212,9 @@ pub struct EditResult {
     pub lines_added: usize,
     /// The change as a unified diff.
     pub diff: String,
-    /// The version of the file after the edit.
-    pub version: Version,
+    /// The version of the file after the edit. Absent if undoing an edit has removed the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
     /// Whether owner and group of the file are unchanged. If not, they are those of the runtime's user.
     pub owner_kept: bool,
 }

@@ -29,7 +29,7 @@ from jupyter_client.manager import AsyncKernelManager
 # The kernel dies with this process even if this process is killed; see prctl(2).
 KERNEL = """
 import ctypes, os, signal, sys, types
-skills = ()
+prelude = ""
 paths = ()
 PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -47,10 +47,9 @@ class Kernel(IPKernelApp):
         context.setsockopt(zmq.SNDHWM, 0)
         super().init_iopub(context)
     def init_code(self):
-        if skills:
-            module = types.ModuleType("agent_skills")
-            exec(compile(skills[0], "agent skills", "exec"), vars(module))
-            module.EDITOR = [skills[1], "edit"]
+        if prelude:
+            module = types.ModuleType("prelude")
+            exec(compile(prelude, "prelude", "exec"), vars(module))
             self.shell.push({name: vars(module)[name] for name in module.__all__}, False)
         super().init_code()
 Kernel.launch_instance()
@@ -74,10 +73,10 @@ PIECE = 256 << 10
 class OneKernel(KernelSpecManager):
     """Knows no kernel but ours, wherever others may be installed."""
 
-    skills = ()
+    prelude = ""
 
     def get_kernel_spec(self, kernel_name):
-        code = KERNEL.replace("skills = ()", f"skills = {self.skills!r}", 1)
+        code = KERNEL.replace('prelude = ""', f"prelude = {self.prelude!r}", 1)
         code = code.replace("paths = ()", f"paths = {sys.path!r}", 1)
         program = [sys.executable, "-Xfrozen_modules=off", "-c", code]
         argv = [*program, "-f", "{connection_file}", *OPTIONS]
@@ -85,7 +84,7 @@ class OneKernel(KernelSpecManager):
 
 
 class Helper:
-    def __init__(self, directory, cwd, mark, transport, events, *, skills):
+    def __init__(self, directory, cwd, mark, transport, events, *, prelude):
         self.cwd = cwd
         self.mark = mark
         self.events = events
@@ -93,7 +92,7 @@ class Helper:
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RCVHWM, 0)
         spec = OneKernel()
-        spec.skills = skills
+        spec.prelude = prelude
         # By default Unix sockets in a private directory: no port, nothing for others to find.
         self.manager = AsyncKernelManager(
             kernel_spec_manager=spec,
@@ -359,7 +358,7 @@ def shorten(text):
     return f"{text[:end]}\n[{omitted} characters were left out here.]\n{text[-end:]}"
 
 
-async def main(environment, directory, cwd, mark, transport, *skills):
+async def main(environment, directory, cwd, mark, transport, prelude=""):
     # The kernel inherits our descriptors: the line to the owner is not for it to write on.
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -367,7 +366,7 @@ async def main(environment, directory, cwd, mark, transport, *skills):
     protocol = asyncio.StreamReaderProtocol(requests)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(0, "rb"))
     cwd, mark = os.fsencode(cwd), os.fsencode(mark)
-    helper = Helper(directory, cwd, mark, transport, events, skills=skills)
+    helper = Helper(directory, cwd, mark, transport, events, prelude=prelude)
     try:
         await helper.serve(requests, environment)
     except Exception as error:

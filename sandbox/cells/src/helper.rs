@@ -26,7 +26,6 @@ use super::{
 use sandbox_process::{self as process, MARK_VARIABLE};
 
 const SOURCE: &str = include_str!("helper.py");
-const SKILLS: &str = include_str!("skills.py");
 /// The source comes in the first line, so that it lies in no file and in no argument, and with it the
 /// environment of cells. Modules are not looked for in the working directory.
 const BOOT: &str = "import sys
@@ -63,8 +62,8 @@ impl Helper {
         // Unix sockets are nothing for others to find; without them there are signed messages over TCP.
         let transport = if within_walls { "tcp" } else { "ipc" };
         command.args(["-c", BOOT]).arg(&directory).arg(&spec.cwd).arg(mark_entry).arg(transport);
-        if let Some(editor) = &spec.editor {
-            command.arg(SKILLS).arg(editor);
+        if let Some(prelude) = &spec.prelude {
+            command.arg(prelude);
         }
         let mut own = vec![(MARK_VARIABLE.into(), mark.clone().into())];
         if within_walls {

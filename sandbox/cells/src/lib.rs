@@ -70,8 +70,9 @@ pub struct KernelSpec {
     /// What it may do, if that is less than we may. It is then spoken to over TCP, since it may not use
     /// Unix sockets.
     pub confinement: Option<Confinement>,
-    /// The `openhands-edge` program, if cells shall find what agents of OpenHands know: `file_editor`.
-    pub editor: Option<PathBuf>,
+    /// Python source that every new kernel runs as a module. The names in its `__all__` are there for cells from the
+    /// beginning.
+    pub prelude: Option<String>,
 }
 
 impl KernelSpec {

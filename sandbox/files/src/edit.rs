@@ -4,11 +4,12 @@
 //! two kinds of line ends are the same, and new lines get the ends of their surroundings. Bytes
 //! outside the change stay as they are, so does the encoding. Callers see text with `\n` only.
 //!
-//! Edits through one [`Editor`] happen one after the other, so none overwrites another that it
-//! has not seen.
+//! Changes of one file through one [`Editor`] happen one after the other, so none overwrites another
+//! that it has not seen. With a [`Version`], a change is made only if the file is still at it; others
+//! that change the file through this editor cannot come in between.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use memchr::memmem;
 use rustix::fs::{AtFlags, unlinkat};
@@ -18,7 +19,11 @@ use super::document::{Document, LineEnding, Unencodable};
 use super::history::{FileKey, Fingerprint, History, Past};
 use super::lines::line_start;
 use super::read::decode;
-use super::{Error, Existing, Owner, WorkspacePath, WriteOptions, line_count, read_bytes, write};
+use super::turns::{Turns, lock};
+use super::{
+    Error, Existing, Owner, Parents, VERSIONED_BYTES, Version, WorkspacePath, WriteOptions,
+    Written, line_count, open_file, read_bytes, write,
+};
 
 /// Larger files are not edited.
 pub const EDIT_BYTES: u64 = 10 * 1024 * 1024;
@@ -30,6 +35,7 @@ pub const LINES_REPORTED: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Editor {
     history: Mutex<History>,
+    turns: Turns,
 }
 
 /// What an edit did. Texts have `\n` as line end, whatever the file has.
@@ -47,6 +53,35 @@ pub struct Edited {
     pub lines_added: usize,
     /// Whose file it is.
     pub owner: Owner,
+    /// The bytes of the file now.
+    content: Option<Vec<u8>>,
+}
+
+impl Edited {
+    /// The version of the file now, none if the file is gone.
+    pub fn version(&self) -> Option<Version> {
+        self.content.as_deref().map(Version::of)
+    }
+}
+
+/// A change of a part of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit<'a> {
+    /// Replace the only occurrence of `old`. Without one, or with several, nothing is changed.
+    Replace {
+        /// The text to take out.
+        old: &'a str,
+        /// The text to put in its place.
+        new: &'a str,
+    },
+    /// Insert lines after a line; 0 inserts before the first. The text gets a final line end if it
+    /// has none, and so does the line before it.
+    Insert {
+        /// The line.
+        after: usize,
+        /// The text.
+        text: &'a str,
+    },
 }
 
 /// When undo may restore the former state.
@@ -59,6 +94,23 @@ pub enum Undo {
 }
 
 impl Editor {
+    /// Writes a whole file as [`write()`] does. With `expected`, only if the file is at this version,
+    /// else [`Error::Changed`]. This is not remembered for undo.
+    pub fn write(
+        &self,
+        path: &WorkspacePath,
+        bytes: &[u8],
+        options: WriteOptions,
+        expected: Option<&str>,
+    ) -> Result<Written, Error> {
+        let turn = self.turn(path, options.parents)?;
+        let _turn = lock(&turn);
+        if let Some(expected) = expected {
+            check_version(path, expected)?;
+        }
+        write(path, bytes, options)
+    }
+
     /// Creates a file with exactly this text. [`Error::Exists`] if there is something.
     pub fn create(
         &self,
@@ -66,9 +118,11 @@ impl Editor {
         text: &str,
         options: WriteOptions,
     ) -> Result<Edited, Error> {
-        let mut history = self.lock();
+        let turn = self.turn(path, options.parents)?;
+        let _turn = lock(&turn);
         write(path, text.as_bytes(), WriteOptions { existing: Existing::Refuse, ..options })?;
-        history.push(key(path)?, Past { before: None, after: Fingerprint::of(text.as_bytes()) });
+        let past = Past { before: None, after: Fingerprint::of(text.as_bytes()) };
+        lock(&self.history).push(key(path)?, past);
         let after = unified(text).into_owned();
         let lines_added = line_ends(&after);
         Ok(Edited {
@@ -78,86 +132,62 @@ impl Editor {
             lines_removed: 0,
             lines_added,
             owner: Owner::Kept,
+            content: Some(text.as_bytes().to_vec()),
         })
     }
 
-    /// Replaces the only occurrence of `old`. Without one, or with several, nothing is changed.
+    /// Replaces the only occurrence of `old`, see [`Edit::Replace`].
     pub fn replace_once(
         &self,
         path: &WorkspacePath,
         old: &str,
         new: &str,
     ) -> Result<Edited, Error> {
-        self.change(path, |text| replace_once(path, text, old, new))
+        self.edit(path, Edit::Replace { old, new }, None)
     }
 
-    /// Inserts lines after line `line`; 0 inserts before the first. The text gets a final line end
-    /// if it has none, and so does the line before it.
+    /// Inserts lines after line `line`, see [`Edit::Insert`].
     pub fn insert_after(
         &self,
         path: &WorkspacePath,
         line: usize,
         text: &str,
     ) -> Result<Edited, Error> {
-        self.change(path, |document| insert_after(path, document, line, text))
+        self.edit(path, Edit::Insert { after: line, text }, None)
     }
 
-    /// Takes the last edit of this file back. The file's bytes are then exactly what they were; a
-    /// file that the edit created is removed.
-    pub fn undo(&self, path: &WorkspacePath, undo: Undo) -> Result<Edited, Error> {
-        let mut history = self.lock();
-        let key = key(path)?;
-        let shown = || path.as_path().to_path_buf();
-        let past = history.last(&key).ok_or_else(|| Error::NoHistory { path: shown() })?;
-        let current = match read_bytes(path, EDIT_BYTES) {
-            Ok(bytes) => Some(bytes),
-            // Whatever it has become, it is not what the edit left.
-            Err(Error::NotFound { .. } | Error::TooLarge { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let unchanged = current.as_deref().map(Fingerprint::of) == Some(past.after);
-        if undo == Undo::IfUnchanged && !unchanged {
-            return Err(Error::ChangedSince { path: shown() });
-        }
-        let owner = match &past.before {
-            Some(bytes) => write(path, bytes, WriteOptions::default())?.owner,
-            None => {
-                remove_target(path)?;
-                Owner::Kept
-            }
-        };
-        let before = current.and_then(text_of);
-        let after = past.before.clone().and_then(text_of);
-        let (lines_removed, lines_added) =
-            (before.as_deref().map_or(0, line_ends), after.as_deref().map_or(0, line_ends));
-        history.pop(&key);
-        Ok(Edited { before, after, line: 1, lines_removed, lines_added, owner })
-    }
-
-    /// Remembers the file as it is now, as if an edit had left it unchanged. For callers whose
-    /// own way of writing shall be undone to this state.
-    pub fn remember(&self, path: &WorkspacePath) -> Result<(), Error> {
-        let mut history = self.lock();
-        let bytes = read_bytes(path, EDIT_BYTES)?;
-        let after = Fingerprint::of(&bytes);
-        history.push(key(path)?, Past { before: Some(bytes), after });
-        Ok(())
-    }
-
-    fn change(
+    /// Edits a file. With `expected`, only if the file is at this version, else [`Error::Changed`].
+    pub fn edit(
         &self,
         path: &WorkspacePath,
-        edit: impl FnOnce(&str) -> Result<Change, Error>,
+        edit: Edit<'_>,
+        expected: Option<&str>,
     ) -> Result<Edited, Error> {
-        let mut history = self.lock();
-        let old = read_bytes(path, EDIT_BYTES)?;
+        let turn = self.turn(path, Parents::MustExist)?;
+        let _turn = lock(&turn);
+        let old = match (read_bytes(path, EDIT_BYTES), expected) {
+            (Ok(old), Some(expected)) => {
+                compare(path, expected, Version::of(&old))?;
+                old
+            }
+            (Err(Error::NotFound { .. }), Some(_)) => return Err(changed(path, None)),
+            (Err(Error::TooLarge { path: shown, size, limit }), Some(expected)) => {
+                check_version(path, expected)?;
+                return Err(Error::TooLarge { path: shown, size, limit });
+            }
+            (old, _) => old?,
+        };
         let mut document = decode(path, old.clone())?;
-        let change = edit(&document.text)?;
+        let change = match edit {
+            Edit::Replace { old, new } => replace_once(path, &document.text, old, new)?,
+            Edit::Insert { after, text } => insert_after(path, &document.text, after, text)?,
+        };
         let before = unified(&document.text).into_owned();
         document.text = change.text;
         let new = encode(path, &document)?;
         let owner = write(path, &new, WriteOptions::default())?.owner;
-        history.push(key(path)?, Past { before: Some(old), after: Fingerprint::of(&new) });
+        let past = Past { before: Some(old), after: Fingerprint::of(&new) };
+        lock(&self.history).push(key(path)?, past);
         Ok(Edited {
             before: Some(before),
             after: Some(unified(&document.text).into_owned()),
@@ -165,13 +195,91 @@ impl Editor {
             lines_removed: change.lines_removed,
             lines_added: change.lines_added,
             owner,
+            content: Some(new),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, History> {
-        // The history is changed in single steps, so it is whole even after a panic.
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes the last edit of this file back. The file's bytes are then exactly what they were; a
+    /// file that the edit created is removed.
+    pub fn undo(&self, path: &WorkspacePath, undo: Undo) -> Result<Edited, Error> {
+        let turn = self.turn(path, Parents::MustExist)?;
+        let _turn = lock(&turn);
+        let key = key(path)?;
+        let shown = || path.as_path().to_path_buf();
+        let past = lock(&self.history).last(&key).cloned();
+        let Past { before: content, after } =
+            past.ok_or_else(|| Error::NoHistory { path: shown() })?;
+        let current = match read_bytes(path, EDIT_BYTES) {
+            Ok(bytes) => Some(bytes),
+            // Whatever it has become, it is not what the edit left.
+            Err(Error::NotFound { .. } | Error::TooLarge { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let unchanged = current.as_deref().map(Fingerprint::of) == Some(after);
+        if undo == Undo::IfUnchanged && !unchanged {
+            return Err(Error::ChangedSince { path: shown() });
+        }
+        let owner = match &content {
+            Some(bytes) => write(path, bytes, WriteOptions::default())?.owner,
+            None => {
+                remove_target(path)?;
+                Owner::Kept
+            }
+        };
+        // If it was forgotten meanwhile, for want of space, so were all before it.
+        lock(&self.history).pop(&key);
+        let before = current.and_then(text_of);
+        let after = content.clone().and_then(text_of);
+        let (lines_removed, lines_added) =
+            (before.as_deref().map_or(0, line_ends), after.as_deref().map_or(0, line_ends));
+        Ok(Edited { before, after, line: 1, lines_removed, lines_added, owner, content })
     }
+
+    /// Remembers the file as it is now, as if an edit had left it unchanged. For callers whose
+    /// own way of writing shall be undone to this state.
+    pub fn remember(&self, path: &WorkspacePath) -> Result<(), Error> {
+        let bytes = read_bytes(path, EDIT_BYTES)?;
+        let after = Fingerprint::of(&bytes);
+        lock(&self.history).push(key(path)?, Past { before: Some(bytes), after });
+        Ok(())
+    }
+
+    /// The lock of the file that the path leads to. Missing directories above it are created if they are to be: a
+    /// file is known by its directory.
+    fn turn(&self, path: &WorkspacePath, parents: Parents) -> Result<Arc<Mutex<()>>, Error> {
+        let key = match key(path) {
+            Err(Error::NotFound { .. }) if parents == Parents::Create => {
+                path.create_parents()?;
+                key(path)?
+            }
+            key => key?,
+        };
+        Ok(self.turns.of(&key))
+    }
+}
+
+/// Fails if the file is not at this version.
+fn check_version(path: &WorkspacePath, expected: &str) -> Result<(), Error> {
+    let (file, size) = match open_file(path) {
+        Err(Error::NotFound { .. }) => return Err(changed(path, None)),
+        opened => opened?,
+    };
+    if size > VERSIONED_BYTES {
+        return Err(changed(path, None));
+    }
+    let current = Version::of_file(&file).map_err(|source| path.failed(source))?;
+    compare(path, expected, current)
+}
+
+fn compare(path: &WorkspacePath, expected: &str, current: Version) -> Result<(), Error> {
+    match current.to_string() == expected {
+        true => Ok(()),
+        false => Err(changed(path, Some(current))),
+    }
+}
+
+fn changed(path: &WorkspacePath, version: Option<Version>) -> Error {
+    Error::Changed { path: path.as_path().to_path_buf(), version }
 }
 
 /// A new text and where it differs.

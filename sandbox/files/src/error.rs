@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::Version;
 use super::stat::Kind;
 
 /// Everything that file operations fail with. Paths are shown as the caller gave them.
@@ -188,6 +189,16 @@ pub enum Error {
     ChangedSince {
         /// The path as given.
         path: PathBuf,
+    },
+    /// The file is no longer at the version that the caller has seen; nothing was changed. Read it again, then decide.
+    #[error(
+        "{path} is no longer at the version that was given, nothing was changed: read it again"
+    )]
+    Changed {
+        /// The path as given.
+        path: PathBuf,
+        /// The version that it is at. None if it is gone, or too large to have one.
+        version: Option<Version>,
     },
     /// A glob or regular expression that cannot be understood.
     #[error("{pattern:?} is not a usable pattern: {reason}")]

@@ -24,14 +24,14 @@ const STATE_OVERHEAD: usize = 256;
 
 /// Which file: the directory it is in and its name there. Unlike a path this is the same whatever
 /// way leads to it, and unlike the file's own number it survives replacement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileKey {
     directory: (u64, u64),
     name: OsString,
 }
 
 /// One edit.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Past {
     /// The bytes before; none if the file did not exist.
     pub before: Option<Vec<u8>>,

@@ -7,7 +7,8 @@
 //!
 //! Nothing here is lost by accident: files are replaced in one step and keep mode and owner, an
 //! edit keeps line endings and encoding of everything it does not touch and can be undone, and
-//! undo refuses to overwrite what somebody else changed in between.
+//! undo refuses to overwrite what somebody else changed in between. A caller that has read a
+//! [`Version`] of a file can ask an [`Editor`] to change it only if it is still at that version.
 //!
 //! All of it blocks on the disk; asynchronous callers run it on a blocking thread. What a result
 //! looks like on some wire is not decided here.
@@ -25,6 +26,8 @@ mod root;
 mod search;
 mod stat;
 mod tree;
+mod turns;
+mod version;
 mod write;
 
 #[cfg(test)]
@@ -32,13 +35,16 @@ mod tests;
 
 pub use diff::{unified_diff, unified_diff_of_lines};
 pub use document::{Encoding, LineEnding};
-pub use edit::{EDIT_BYTES, Edited, Editor, LINES_REPORTED, Undo};
+pub use edit::{EDIT_BYTES, Edit, Edited, Editor, LINES_REPORTED, Undo};
 pub use error::Error;
 pub use history::{HISTORY_BYTES, HISTORY_PER_FILE};
 pub use lines::{line_count, numbered, select_lines};
 pub use list::{Depth, ListOptions, Listed, Listing, list};
 pub use media::{media_type_by_content, media_type_by_name};
-pub use read::{Content, LineRange, READ_BYTES, Text, open_file, read_any, read_bytes, read_text};
+pub use read::{
+    Content, LineRange, READ_BYTES, Text, open_file, read_any, read_any_versioned, read_bytes,
+    read_text,
+};
 pub use root::{Workspace, WorkspacePath};
 pub use search::{
     Case, Filter, Found, GREPPED_BYTES, Grep, GrepLine, Grepped, LINE_CHARACTERS, MOST_CONTEXT,
@@ -48,4 +54,5 @@ pub use stat::{Kind, Links, Stat, stat};
 pub use tree::{
     Destination, Parents, Removal, copy, create_directory, move_entry, remove, remove_directory,
 };
+pub use version::{VERSIONED_BYTES, Version, Versioned};
 pub use write::{Durability, Existing, Owner, WriteOptions, Written, set_mode, write, write_from};

@@ -4,7 +4,7 @@
 //! end of a log of many gigabytes are read without the rest.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::os::unix::fs::FileExt;
 
 use memchr::{memchr, memrchr};
@@ -14,8 +14,8 @@ use super::document::{Document, LineEnds, SNIFFED_BYTES};
 use super::media::is_media;
 use super::stat::Kind;
 use super::{
-    Encoding, Error, LineEnding, WorkspacePath, media_type_by_content, media_type_by_name,
-    select_lines,
+    Encoding, Error, LineEnding, VERSIONED_BYTES, Version, Versioned, WorkspacePath,
+    media_type_by_content, media_type_by_name, select_lines,
 };
 
 /// The usual limit on what a read returns.
@@ -88,34 +88,95 @@ pub fn read_bytes(path: &WorkspacePath, limit: u64) -> Result<Vec<u8>, Error> {
 pub fn read_text(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<Text, Error> {
     check_range(path, range)?;
     let (file, size) = open_file(path)?;
-    if size > limit {
-        return read_piece(path, &file, size, range, limit);
-    }
-    choose(path, decode(path, read_whole(path, &file, size, limit)?)?, range)
+    text_of(path, &Opened { file: &file, size, limit }, range, &mut |_| {})
 }
 
 /// Reads whatever it is: text if it is text, media as data, and only the type of anything else.
 /// What a file contains decides; its name helps where content says nothing.
 pub fn read_any(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<Content, Error> {
     let (file, size) = open_file(path)?;
-    let head = read_at(path, &file, 0, SNIFFED_BYTES)?;
-    let by_content = media_type_by_content(&head);
-    if let Some(media_type) = by_content.filter(|kind| is_media(kind)) {
-        let bytes = read_whole(path, &file, size, limit)?;
-        return Ok(Content::Media { media_type, bytes });
+    any_of(path, &Opened { file: &file, size, limit }, range, &mut |_| {})
+}
+
+/// Reads as [`read_any`] does, and tells the version of the whole file, also if only some lines were asked for.
+pub fn read_any_versioned(
+    path: &WorkspacePath,
+    range: LineRange,
+    limit: u64,
+) -> Result<Versioned<Content>, Error> {
+    let (file, size) = open_file(path)?;
+    let mut version = None;
+    let before = changes(path, &file)?;
+    let opened = Opened { file: &file, size, limit };
+    // Where the whole file was read, the version is that of the very bytes.
+    let content = any_of(path, &opened, range, &mut |bytes| version = Some(Version::of(bytes)))?;
+    if version.is_none() && size <= VERSIONED_BYTES {
+        let hashed = Version::of_file(&file).map_err(|source| path.failed(source))?;
+        // It was read twice, in pieces and for this: the version holds for both only if nothing was written.
+        version = (changes(path, &file)? == before).then_some(hashed);
     }
-    match read_text(path, range, limit) {
+    Ok(Versioned { content, version })
+}
+
+/// A file to be read, of at most `limit` bytes if it is read as a whole.
+struct Opened<'a> {
+    file: &'a File,
+    size: u64,
+    limit: u64,
+}
+
+/// As [`read_any`], and shows the bytes to `seen` where it has read all of them.
+fn any_of(
+    path: &WorkspacePath,
+    opened: &Opened<'_>,
+    range: LineRange,
+    seen: &mut dyn FnMut(&[u8]),
+) -> Result<Content, Error> {
+    let Opened { file, size, limit } = *opened;
+    let head = read_at(path, file, 0, SNIFFED_BYTES)?;
+    let by_content = media_type_by_content(&head);
+    let media = |media_type, seen: &mut dyn FnMut(&[u8])| {
+        // It may have been read before, as text.
+        (&*file).rewind().map_err(|source| path.failed(source))?;
+        let bytes = read_whole(path, file, size, limit)?;
+        seen(&bytes);
+        Ok(Content::Media { media_type, bytes })
+    };
+    if let Some(media_type) = by_content.filter(|kind| is_media(kind)) {
+        return media(media_type, seen);
+    }
+    check_range(path, range)?;
+    match text_of(path, opened, range, seen) {
         Ok(text) => Ok(Content::Text(text)),
         Err(Error::Binary { media_type, .. }) => {
             match media_type_by_name(path.as_path()).filter(|_| by_content.is_none()) {
-                Some(media_type) => {
-                    Ok(Content::Media { media_type, bytes: read_whole(path, &file, size, limit)? })
-                }
+                Some(media_type) => media(media_type, seen),
                 None => Ok(Content::Binary { media_type, size }),
             }
         }
         Err(error) => Err(error),
     }
+}
+
+fn text_of(
+    path: &WorkspacePath,
+    opened: &Opened<'_>,
+    range: LineRange,
+    seen: &mut dyn FnMut(&[u8]),
+) -> Result<Text, Error> {
+    let Opened { file, size, limit } = *opened;
+    if size > limit {
+        return read_piece(path, file, size, range, limit);
+    }
+    let bytes = read_whole(path, file, size, limit)?;
+    seen(&bytes);
+    choose(path, decode(path, bytes)?, range)
+}
+
+/// What differs when a file was written to.
+fn changes(path: &WorkspacePath, file: &File) -> Result<impl PartialEq + use<>, Error> {
+    let state = fstat(file).map_err(|error| path.failed(error.into()))?;
+    Ok((state.st_size, state.st_mtime, state.st_mtime_nsec, state.st_ctime, state.st_ctime_nsec))
 }
 
 /// Opens a regular file, to read it as a stream, and tells its size. Anything else might block or never end.

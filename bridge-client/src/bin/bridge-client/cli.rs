@@ -1,16 +1,22 @@
 //! What a person can type. Every flag of the program is here, and only here.
 
 pub mod act;
-pub mod sandbox;
+pub mod cell;
+pub mod file;
+pub mod page;
+pub mod shell;
+pub mod target;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bridge_protocol::SessionId;
+use bridge_protocol::{Rights, SessionId};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap_complete::Shell as ShellProgram;
 
-/// Longest `--timeout`. The daemon shortens those of `vscode/*` to ten minutes anyway.
+use target::Target;
+
+/// Longest `--timeout`. The daemon shortens those of `vscode/*` to ten minutes.
 const TIMEOUT_LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 const EXAMPLES: &str = "\
@@ -22,7 +28,8 @@ Examples:
   bridge-client execute-command workbench.action.files.saveAll
   bridge-client --json status | jq .inFlight
   bridge-client host --rules rules.json
-  bridge-client sandbox run 'make test'
+  bridge-client shell run 'make test'
+  bridge-client file read src/main.rs --lines 1:20
   bridge-client act read src/main.rs
 
 The daemon is found by RUN_BRIDGE_ADDR, RUN_BRIDGE_TOKEN and RUN_BRIDGE_SESSION (or the same three
@@ -41,7 +48,7 @@ Exit codes:
     8  blocked: the host refused to answer
   130  interrupted (Ctrl-C); the request was cancelled at the daemon first";
 
-/// Speak to a Run Bridge daemon: ask the editor's language model, show messages, run commands.
+/// Speak to a Run Bridge daemon: ask the editor's language model, run commands, change files.
 #[derive(Debug, Parser)]
 #[command(name = "bridge-client", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
@@ -55,13 +62,13 @@ pub struct Cli {
 #[derive(Args, Debug)]
 pub struct Global {
     /// Speak to the daemon of this session (see `bridge-client list`)
-    #[arg(long, global = true, value_name = "ID")]
+    #[arg(long, global = true, value_name = "ID", display_order = 910)]
     pub session: Option<SessionId>,
     /// Print results as JSON, exactly as they came, and errors as {"error": {code, kind, message, data}}
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 911)]
     pub json: bool,
     /// Give up after this time; fractions are allowed. Without it each method has its own limit
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, display_order = 912)]
     pub timeout: Option<Duration>,
 }
 
@@ -94,17 +101,29 @@ pub enum Command {
     /// Serve requests by rules from a file, in place of an editor
     #[command(after_help = HOST_HELP)]
     Host(Host),
-    /// Run commands and change files in the directory that the daemon was started for
-    #[command(subcommand, after_help = sandbox::SANDBOX_HELP)]
-    Sandbox(sandbox::Sandbox),
-    /// Do what an agent would, in the same sandbox, and see what it would be told
-    #[command(subcommand, after_help = act::ACT_HELP)]
+    /// Make a token that allows less than the session's own
+    #[command(after_help = TOKEN_HELP)]
+    Token(Token),
+    /// Run commands in shells that stay
+    #[command(after_help = shell::SHELL_HELP)]
+    Shell(shell::Shell),
+    /// Read, change and search files
+    #[command(after_help = file::FILE_HELP)]
+    File(file::File),
+    /// Run Python code in IPython
+    #[command(after_help = cell::CELL_HELP)]
+    Cell(cell::Cell),
+    /// Show web pages
+    #[command(after_help = page::PAGE_HELP)]
+    Page(page::Page),
+    /// Do what an OpenHands agent would, and see what it would be told
+    #[command(after_help = act::ACT_HELP)]
     Act(act::Act),
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
         /// Which shell
-        shell: Shell,
+        shell: ShellProgram,
     },
 }
 
@@ -122,7 +141,7 @@ The result is indented on a terminal and in one line otherwise; with --json it i
 #[derive(Args, Debug)]
 pub struct Call {
     /// vscode/chat, show_message, execute_command, get_chat_history (with or without vscode/),
-    /// bridge/*, runtime/*, sandbox/*, action/*, or a host's own
+    /// bridge/*, runtime/*, shell/*, file/*, cell/*, page/*, action/*, or a host's own
     pub method: String,
     /// The parameters: one JSON object or array, or any number of key=value, or - for JSON on stdin
     #[arg(value_name = "PARAMS-JSON | key=value | -")]
@@ -140,6 +159,8 @@ When the host refuses to answer, the reason is printed on stderr and the exit co
 /// `chat MESSAGE`
 #[derive(Args, Debug)]
 pub struct Chat {
+    #[command(flatten)]
+    pub target: Target,
     /// The question, or - to read it from stdin
     pub message: String,
     /// Model to ask, by id or by a part of its name
@@ -160,6 +181,8 @@ Prints the button that was pressed, or nothing.";
 /// `show-message TEXT`
 #[derive(Args, Debug)]
 pub struct ShowMessage {
+    #[command(flatten)]
+    pub target: Target,
     /// What to show
     pub text: String,
     /// How loud
@@ -188,6 +211,8 @@ A string is printed as text, anything else as JSON; with --json the whole result
 /// `execute-command COMMAND …`
 #[derive(Args, Debug)]
 pub struct ExecuteCommand {
+    #[command(flatten)]
+    pub target: Target,
     /// The command's id, for instance workbench.action.files.saveAll
     pub command: String,
     /// Its arguments: JSON, anything else is a string. Put -- before those that begin with -
@@ -202,6 +227,8 @@ Example:
 /// `history CONVERSATION`
 #[derive(Args, Debug)]
 pub struct History {
+    #[command(flatten)]
+    pub target: Target,
     /// The conversation, as `chat` names it
     pub conversation: String,
     /// How many messages, the newest [default: the host's, 10]
@@ -252,6 +279,39 @@ pub struct Host {
     /// Read the host token from this file instead of the session's own
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Speak by this open descriptor, which the daemon that starts us has left open, instead of connecting
+    #[arg(long, value_name = "NUMBER", conflicts_with = "token_file")]
+    pub connection_fd: Option<i32>,
+}
+
+const TOKEN_HELP: &str = "\
+A client token is printed alone on stdout: whoever reads it can do what it allows until the session
+ends. Let it lead into a variable or, with --output, into a private file, never into a log, the
+arguments of a program, or a URL. A token cannot give more than the one that makes it has.
+
+Examples:
+  RUN_BRIDGE_TOKEN=$(bridge-client token --rights chat,read) ./my_agent
+  bridge-client token --host --runtime box --tools 'file/*,shell/*' --output box.token
+      For `sandbox host --id box --token-file box.token` in a container or behind a tunnel.";
+
+/// `token …`
+#[derive(Args, Debug)]
+pub struct Token {
+    /// What its holder may do, of chat, read, write, run and editor, with commas between them
+    #[arg(long, value_name = "RIGHTS", required_unless_present = "host")]
+    pub rights: Option<Rights>,
+    /// Make a token for a host instead of a client
+    #[arg(long, conflicts_with = "rights", requires_all = ["runtime", "tools", "output"])]
+    pub host: bool,
+    /// The runtime ids under which the host may register
+    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "host")]
+    pub runtime: Vec<String>,
+    /// The tools that it may serve: names of methods, or families such as file/*
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',', requires = "host")]
+    pub tools: Vec<String>,
+    /// Write the token to this new file, which only you can read
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 const COMPLETIONS_HELP: &str = "\
@@ -326,6 +386,11 @@ mod tests {
             &["show-message", "x", "--level", "loud"],
             &["--session", "a/b", "status"],
             &["host"],
+            &["token"],
+            &["token", "--rights", "fly"],
+            &["token", "--host", "--runtime", "a", "--tools", "file/*"],
+            &["token", "--rights", "read", "--tools", "file/*"],
+            &["host", "--rules", "r", "--connection-fd", "x"],
         ] {
             assert_eq!(parse(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");
         }

@@ -3,18 +3,23 @@
 
 mod act;
 mod call;
+mod cell;
 mod chat;
 mod execute_command;
+mod file;
 mod history;
 mod host;
 mod list;
+mod page;
+mod route;
 mod rules;
-mod sandbox;
 mod screen;
+mod shell;
 mod show_message;
 mod status;
 mod stdio;
 mod tail;
+mod token;
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -29,18 +34,24 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::signal::ctrl_c;
 
+use crate::cli::target::Target;
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, Style};
+use route::Route;
 
 /// How long Ctrl-C waits for the daemon to confirm the cancel.
 const CANCEL_WAIT: Duration = Duration::from_secs(1);
+
+/// The exit code when a command or cell reached its limit; `timeout` has the same.
+const GOES_ON: u8 = 124;
 
 /// What a subcommand works with.
 pub struct Context {
     session: Option<SessionId>,
     timeout: Option<Duration>,
     environment: fn(&str) -> Option<String>,
+    route: Route,
     output: Output,
 }
 
@@ -48,29 +59,54 @@ pub struct Context {
 pub async fn run(cli: Cli, environment: fn(&str) -> Option<String>) -> ExitCode {
     let Cli { global, command } = cli;
     let output = Output::new(global.json);
-    let context = Context { session: global.session, timeout: global.timeout, environment, output };
-    let outcome = match command {
-        Command::Call(arguments) => call::run(context, arguments).await,
-        Command::Chat(arguments) => chat::run(context, arguments).await,
-        Command::ShowMessage(arguments) => show_message::run(context, arguments).await,
-        Command::ExecuteCommand(arguments) => execute_command::run(context, arguments).await,
-        Command::History(arguments) => history::run(context, arguments).await,
-        Command::Status => status::run(context).await,
-        Command::List => list::run(context).await,
-        Command::Tail => tail::run(context).await,
-        Command::Stdio => stdio::run(context).await,
-        Command::Host(arguments) => host::run(context, arguments).await,
-        Command::Sandbox(command) => sandbox::run(context, command).await,
-        Command::Act(command) => act::run(context, command).await,
-        Command::Completions { shell } => completions(context, shell).await,
+    let context = Context {
+        session: global.session,
+        timeout: global.timeout,
+        environment,
+        route: Route::default(),
+        output,
     };
+    let outcome = carry_out(context, command).await;
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(global.json),
     }
 }
 
+async fn carry_out(context: Context, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Call(arguments) => call::run(context, arguments).await,
+        Command::Chat(arguments) => chat::run(context.to(&arguments.target)?, arguments).await,
+        Command::ShowMessage(arguments) => {
+            show_message::run(context.to(&arguments.target)?, arguments).await
+        }
+        Command::ExecuteCommand(arguments) => {
+            execute_command::run(context.to(&arguments.target)?, arguments).await
+        }
+        Command::History(arguments) => {
+            history::run(context.to(&arguments.target)?, arguments).await
+        }
+        Command::Status => status::run(context).await,
+        Command::List => list::run(context).await,
+        Command::Tail => tail::run(context).await,
+        Command::Stdio => stdio::run(context).await,
+        Command::Host(arguments) => host::run(context, arguments).await,
+        Command::Token(arguments) => token::run(context, arguments).await,
+        Command::Shell(shell) => shell::run(context.to(&shell.target)?, shell.verb).await,
+        Command::File(file) => file::run(context.to(&file.target)?, file.verb).await,
+        Command::Cell(cell) => cell::run(context.to(&cell.target)?, cell.verb).await,
+        Command::Page(page) => page::run(context.to(&page.target)?, page.verb).await,
+        Command::Act(act) => act::run(context.to(&act.target)?, act.verb).await,
+        Command::Completions { shell } => completions(context, shell).await,
+    }
+}
+
 impl Context {
+    /// Sends the requests of this subcommand to the runtime that was chosen.
+    fn to(self, target: &Target) -> Result<Self, Failure> {
+        Ok(Self { route: Route::to(target)?, ..self })
+    }
+
     fn endpoint(&self) -> Result<Endpoint, Failure> {
         Ok(Endpoint::find(self.session.as_ref(), self.environment)?)
     }
@@ -80,11 +116,11 @@ impl Context {
         Ok(Client::connect(self.endpoint()?, options).await?)
     }
 
-    /// Calls a method and returns its result as it came: `--json` prints that, everybody else
-    /// reads it with [`typed`].
+    /// Calls a method and returns its result as it came: `--json` prints that, other styles read it with
+    /// [`typed`].
     async fn call<M: MethodType>(&self, params: &M::Params) -> Result<Box<RawValue>, Failure> {
         let client = self.client().await?;
-        let params = serde_json::value::to_raw_value(params).expect("our own types always print");
+        let params = self.route.added_to(params);
         let result = answer(client.call_raw(M::NAME, Some(params), self.timeout)).await;
         client.close().await;
         result
@@ -97,6 +133,27 @@ fn typed<M: MethodType>(result: &RawValue) -> Result<M::Result, Failure> {
         let (method, reason) = (M::NAME.to_owned(), error.to_string());
         bridge_client::Error::BadAnswer { method, reason }.into()
     })
+}
+
+/// Calls a method whose result is empty.
+async fn done<M: MethodType>(context: Context, params: &M::Params) -> Result<(), Failure> {
+    shown::<M>(context, params, |_| String::new()).await
+}
+
+/// Calls a method and shows its result in words, or as it came where JSON was asked for.
+async fn shown<M: MethodType>(
+    mut context: Context,
+    params: &M::Params,
+    words: impl FnOnce(M::Result) -> String,
+) -> Result<(), Failure> {
+    let result = context.call::<M>(params).await?;
+    if context.output.style == Style::Json {
+        return context.output.json(&result).await;
+    }
+    match words(typed::<M>(&result)?) {
+        text if text.is_empty() => Ok(()),
+        text => context.output.line(&text).await,
+    }
 }
 
 /// Bytes that came in base64.

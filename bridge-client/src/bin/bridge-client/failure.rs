@@ -11,7 +11,7 @@
 //! | 6 | timed out |
 //! | 7 | no host is attached, or it went away |
 //! | 8 | blocked: the host refused to answer |
-//! | any | of a command that `sandbox run` or `sandbox wait` has seen end |
+//! | any | of a command that `shell run`, `shell wait` or `act run` has seen end |
 //! | 130 | interrupted (Ctrl-C); the request was cancelled at the daemon first |
 //!
 //! The same table is in `--help`. A reader of our output that goes away is no failure: the program
@@ -28,13 +28,14 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::output;
+use crate::verbs;
 
 /// Why a subcommand did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The library says what happened and what to do; where that came over the wire, what can be
-    /// done here is added.
-    #[error("{0}{advice}", advice = advice(.0))]
+    /// The library says what happened and what to do. Where that came over the wire, methods are named by
+    /// the verbs of this program, and what can be done here is added.
+    #[error("{text}{advice}", text = verbs::in_place_of_methods(&.0.to_string()), advice = advice(.0))]
     Bridge(#[from] Error),
     /// What was typed makes no sense.
     #[error("{0}")]
@@ -122,14 +123,14 @@ impl Failure {
         let data = wire.and_then(|error| error.data()).map(RawValue::get);
         let data: Option<Value> = data.and_then(|data| serde_json::from_str(data).ok());
         let code = wire.map(bridge_protocol::WireError::code);
-        // A program gets the words of the wire as they are.
+        // Programs get the message of the wire unchanged.
         let message = wire.map_or_else(|| self.to_string(), |error| error.message().to_owned());
         json!({"error": {"code": code, "kind": kind, "message": message, "data": data}})
     }
 }
 
-/// What a person at this program can do about an error of the daemon or the host. Where their own
-/// words say it, or nothing can be done, there is none.
+/// What a person at this program can do about an error of the daemon or the host. Empty where the message
+/// itself says it, or nothing can be done.
 fn advice(error: &Error) -> &'static str {
     match error.wire().and_then(|wire| ErrorKind::from_code(wire.code())) {
         Some(ErrorKind::Timeout) => "; give it more time with --timeout SECONDS",
@@ -137,6 +138,7 @@ fn advice(error: &Error) -> &'static str {
             "; `bridge-client call runtime/list` shows what hosts offer"
         }
         Some(ErrorKind::Overloaded) => "; wait a little, then try again",
+        Some(ErrorKind::AmbiguousRuntime) => "; choose one with --runtime ID or --in DIR",
         _ => "",
     }
 }
@@ -203,6 +205,13 @@ mod tests {
         let told = rejected(ErrorKind::Timeout).to_string();
         assert_eq!(told, "what happened: what to do; give it more time with --timeout SECONDS");
         assert_eq!(rejected(ErrorKind::NotAllowed).to_string(), "what happened: what to do");
+        let told = rejected(ErrorKind::AmbiguousRuntime).to_string();
+        assert!(told.ends_with("; choose one with --runtime ID or --in DIR"), "{told}");
+        let error = ErrorKind::NotFound.error("there is no shell a: see shell/list");
+        let told = Failure::from(Error::Rejected(error.clone())).to_string();
+        assert_eq!(told, "there is no shell a: see `bridge-client shell list`");
+        let json = Failure::from(Error::Rejected(error)).as_json();
+        assert_eq!(json["error"]["message"], "there is no shell a: see shell/list");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod failure;
 mod json_text;
 mod output;
 mod params;
+mod verbs;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,7 @@ mod list;
 mod read;
 mod search;
 mod tree;
+mod version;
 mod write;
 
 use std::fs;

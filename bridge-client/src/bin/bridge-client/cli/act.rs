@@ -2,12 +2,13 @@
 
 use clap::{Args, Subcommand};
 
-use super::sandbox::Edit;
+use super::file::Edit;
+use super::target::Target;
 
 pub const ACT_HELP: &str = "\
-The daemon must have been started with --sandbox DIR. Each verb is one action of an agent; with
---json the observation is printed as the agent gets it. Commands run in the agent's shell, which
-stays. Files are those below DIR; paths are relative to the directory of that shell.
+Each verb is one action of an agent; with --json the observation is printed as the agent gets it.
+Commands run in the agent's shell, which stays, of the runtime that --runtime or --in chooses. Paths
+are relative to the directory of that shell, also with --in, and must lie in the runtime's workspace.
 
 Examples:
   bridge-client act run 'cd src && make'
@@ -31,10 +32,19 @@ Examples:
   bridge-client act edit new.py --new 'print(1)'
 
 The old text must occur exactly once. Without --old and --insert-after a new file is created.
-Prints what the agent is told.";
+Prints the content of the observation.";
+
+/// `act VERB`
+#[derive(Args, Debug)]
+pub struct Act {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
 
 #[derive(Debug, Subcommand)]
-pub enum Act {
+pub enum Verb {
     /// Run a command in the agent's shell, show its output, and end with its exit code
     #[command(after_help = RUN_HELP)]
     Run(Run),

@@ -1,36 +1,33 @@
 //! `act …`: actions of an agent, and what it would be told.
 
 use bridge_protocol::methods::MethodType;
-use bridge_protocol::methods::action::{Execute, ExecuteParams, Observation, OutputPiece};
+use bridge_protocol::methods::action::{Execute, ExecuteParams, Extras, Observation, OutputPiece};
 use bridge_protocol::methods::shell::{self, ShellName, WaitOptions, WaitParams};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::screen::{Screen, complain_of_left_out, complain_of_lost};
-use super::{CANCEL_WAIT, Context, typed};
-use crate::cli::act::{Act, AgentShell, EditFile, Place, Read, Run};
-use crate::cli::sandbox::Edit;
+use super::{CANCEL_WAIT, Context, GOES_ON, typed};
+use crate::cli::act::{AgentShell, EditFile, Place, Read, Run, Verb};
+use crate::cli::file::Edit;
 use crate::failure::Failure;
 use crate::output::{self, Style};
 use crate::params;
 
-/// The exit code when the command goes on, as `timeout` has it.
-const GOES_ON: u8 = 124;
-
-pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
+pub async fn run(context: Context, command: Verb) -> Result<(), Failure> {
     match command {
-        Act::Run(arguments) => run_command(context, arguments).await,
-        Act::Ipython { shell, code } => {
+        Verb::Run(arguments) => run_command(context, arguments).await,
+        Verb::Ipython { shell, code } => {
             let code = text_or_stdin(code)?;
             let args = json!({"code": code, "include_extra": false});
             streamed(context, action("run_ipython", &shell, args)).await
         }
-        Act::RestartKernel { shell } => {
+        Verb::RestartKernel { shell } => {
             let args = json!({"code": "", "restart": true, "include_extra": false});
             reported(context, action("run_ipython", &shell, args)).await
         }
-        Act::Read(Read { place, start, end, view }) => {
+        Verb::Read(Read { place, start, end, view }) => {
             let mut args = json!({"path": place.path});
             if view {
                 args["impl_source"] = json!("oh_aci");
@@ -42,7 +39,7 @@ pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
             }
             told(context, action("read", &place.shell, args)).await
         }
-        Act::Write { shell, path, content } => {
+        Verb::Write { shell, path, content } => {
             let content = match content {
                 Some(content) => content,
                 None => {
@@ -53,27 +50,27 @@ pub async fn run(context: Context, command: Act) -> Result<(), Failure> {
             };
             done(context, action("write", &shell, json!({"path": path, "content": content}))).await
         }
-        Act::Edit(EditFile { shell, edit }) => {
+        Verb::Edit(EditFile { shell, edit }) => {
             reported(context, action("edit", &shell, edit_args(edit))).await
         }
-        Act::Undo(Place { shell, path }) => {
+        Verb::Undo(Place { shell, path }) => {
             let args = json!({"path": path, "command": "undo_edit"});
             reported(context, action("edit", &shell, args)).await
         }
-        Act::Mkdir(Place { shell, path }) => {
+        Verb::Mkdir(Place { shell, path }) => {
             done(context, action("mkdir", &shell, json!({"path": path}))).await
         }
-        Act::Rmdir(Place { shell, path }) => {
+        Verb::Rmdir(Place { shell, path }) => {
             done(context, action("rmdir", &shell, json!({"path": path}))).await
         }
-        Act::Rm { place: Place { shell, path }, recursive } => {
+        Verb::Rm { place: Place { shell, path }, recursive } => {
             let args = json!({"path": path, "recursive": recursive});
             done(context, action("rm", &shell, args)).await
         }
-        Act::Browse { shell, url } => {
+        Verb::Browse { shell, url } => {
             reported(context, action("browse", &shell, json!({"url": url}))).await
         }
-        Act::Close { shell } => done(context, action("close", &shell, json!({}))).await,
+        Verb::Close { shell } => done(context, action("close", &shell, json!({}))).await,
     }
 }
 
@@ -124,7 +121,8 @@ async fn told(mut context: Context, params: ExecuteParams) -> Result<(), Failure
     show(&mut context, &result, |observation| Some(observation.content)).await
 }
 
-/// The same for words that are not the content of a file: their last line is ended.
+/// Carries out an action and prints what the agent is told, ended by a line end. For words that are not the
+/// content of a file.
 async fn reported(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
     let result = context.call::<Execute>(&params).await?;
     let lines =
@@ -132,8 +130,7 @@ async fn reported(mut context: Context, params: ExecuteParams) -> Result<(), Fai
     show(&mut context, &result, |observation| Some(lines(observation))).await
 }
 
-/// Prints an observation as it came where JSON was asked for, otherwise its words. An error is complained
-/// of.
+/// Prints an observation as it came where JSON was asked for, otherwise its words. Errors go to stderr.
 async fn show(
     context: &mut Context,
     result: &RawValue,
@@ -159,11 +156,12 @@ async fn show(
 /// Carries out a command or a cell and shows what it prints. Ctrl-C interrupts it.
 async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(), Failure> {
     params.stream = context.output.style != Style::Json;
-    let raw = to_raw_value(&params).expect("our own types always print");
+    let raw = context.route.added_to(&params);
     let client = context.client().await?;
     let mut call = client.call_raw(Execute::NAME, Some(raw), context.timeout);
     let shell = params.shell.clone();
-    let mut screen = Screen::new(&client, params.shell, None, false, &mut context.output);
+    let mut screen =
+        Screen::new(&client, &context.route, params.shell, None, false, &mut context.output);
     let mut shown = Shown::Nothing;
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::Start)?;
     loop {
@@ -194,11 +192,13 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     screen.end().await?;
     client.close().await;
     let observation = typed::<Execute>(&result)?;
-    let metadata = observation.extras.get("metadata").unwrap_or(&Value::Null);
-    let exit_code = metadata["exit_code"].as_i64();
-    let suffix = metadata["suffix"].as_str().unwrap_or_default();
     let has_failed = observation.success == Some(false);
-    let lost = observation.extras.get("lost").and_then(Value::as_u64).unwrap_or(0);
+    let (exit_code, suffix, lost) = match observation.extras {
+        Extras::Run { metadata, lost, .. } => (Some(metadata.exit_code), metadata.suffix, lost),
+        Extras::Cell { lost, .. } => (None, String::new(), lost),
+        _ => (None, String::new(), None),
+    };
+    let lost = lost.unwrap_or(0);
     show(&mut context, &result, |observation| match shown {
         // A command that goes on may have been seen before; what is new of it is in the content.
         Shown::Nothing if exit_code == Some(-1) => Some(observation.content),
@@ -223,13 +223,13 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     }
 }
 
-/// The last pieces may be missing, too. Then the command is still the latest of its shell, unless somebody
-/// was quick, whose output is not ours to show.
+/// Reads the last pieces of output from the log, as they may have been dropped. The command is the latest of
+/// its shell unless another one was started since, whose output is not shown.
 async fn show_the_rest(screen: &mut Screen<'_>) -> Result<(), Failure> {
     let Some(next) = screen.next else { return Ok(()) };
     let wait = WaitOptions { limit_ms: Some(0.0), output_bytes: Some(0), ..WaitOptions::default() };
     let params = WaitParams { shell: screen.shell.clone(), wait, ..WaitParams::default() };
-    let output = screen.client.call::<shell::Wait>(&params, None).await?.output;
+    let output = screen.call::<shell::Wait>(&params).await?.output;
     match (output.start..=output.end).contains(&next) {
         true => screen.fill_up_to(output.end).await,
         false => Ok(()),

@@ -31,7 +31,7 @@ pub async fn run(mut context: Context, arguments: Chat) -> Result<(), Failure> {
         model: arguments.model,
         conversation_id: arguments.conversation,
     };
-    let params = serde_json::value::to_raw_value(&params).expect("our own types always print");
+    let params = context.route.added_to(&params);
     let client = context.client().await?;
     let mut call = client.call_raw(ChatMethod::NAME, Some(params), context.timeout);
     let mut shown = String::new();

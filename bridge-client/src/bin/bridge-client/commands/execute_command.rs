@@ -3,7 +3,7 @@
 
 use bridge_protocol::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::{Context, answer};
 use crate::cli::ExecuteCommand;
@@ -28,7 +28,7 @@ struct Returned<'r> {
 pub async fn run(mut context: Context, arguments: ExecuteCommand) -> Result<(), Failure> {
     let args = arguments.args.iter().map(|text| params::value(text)).collect();
     let params = Params { command: arguments.command, args };
-    let params = to_raw_value(&params).expect("our own types always print");
+    let params = context.route.added_to(&params);
     let client = context.client().await?;
     let method = Method::ExecuteCommand.name();
     let result = answer(client.call_raw(method, Some(params), context.timeout)).await;

@@ -1,12 +1,14 @@
 //! The output of a command as it comes, on our stdout.
 //!
-//! The pieces that the daemon sends may be dropped when we are slow. Their places in the log show what
-//! is missing, which is then read from there: what is printed has no holes.
+//! The daemon drops pieces of output when we read slowly. The offsets of the pieces show what is missing, and it
+//! is read from the shell's log: the printed output has no gaps.
 
 use bridge_client::Client;
+use bridge_protocol::methods::MethodType;
 use bridge_protocol::methods::shell::{self, ShellName};
 
-use super::decoded;
+use super::route::Route;
+use super::{decoded, typed};
 use crate::failure::Failure;
 use crate::output::{self, Output, Style};
 
@@ -15,7 +17,8 @@ const READ: u64 = 1 << 20;
 
 /// Where the output goes, and how far it has come.
 pub struct Screen<'a> {
-    pub client: &'a Client,
+    client: &'a Client,
+    route: &'a Route,
     pub shell: ShellName,
     /// The offset of the next byte to show, once there was one.
     pub next: Option<u64>,
@@ -26,6 +29,7 @@ pub struct Screen<'a> {
 impl<'a> Screen<'a> {
     pub fn new(
         client: &'a Client,
+        route: &'a Route,
         shell: ShellName,
         next: Option<u64>,
         raw: bool,
@@ -33,7 +37,13 @@ impl<'a> Screen<'a> {
     ) -> Self {
         // A terminal gets what the command printed for one; a pipe gets lines.
         let line_ends = (!raw && output.style == Style::Pipe).then(LineEnds::default);
-        Self { client, shell, next, line_ends, output }
+        Self { client, route, shell, next, line_ends, output }
+    }
+
+    /// Calls a method of the runtime whose output is shown.
+    pub async fn call<M: MethodType>(&self, params: &M::Params) -> Result<M::Result, Failure> {
+        let params = self.route.added_to(params);
+        typed::<M>(&self.client.call_raw(M::NAME, Some(params), None).await?)
     }
 
     /// Shows a piece that has this place in the log, and before it what is missing.
@@ -61,9 +71,9 @@ impl<'a> Screen<'a> {
                 from: Some(from),
                 bytes: Some(READ.min(offset - from)),
                 raw: true,
-                colours: false,
+                ..shell::ReadParams::default()
             };
-            let read = self.client.call::<shell::Read>(&params, None).await?;
+            let read = self.call::<shell::Read>(&params).await?;
             let bytes = decoded::<shell::Read>(&read.base64.unwrap_or_default())?;
             if bytes.is_empty() {
                 return Ok(());
@@ -99,8 +109,8 @@ pub fn complain_of_lost(bytes: u64, shell: &ShellName) {
 pub fn complain_of_left_out(bytes: u64) {
     if bytes > 0 {
         output::complain(&format!(
-            "{bytes} bytes of output were left out, because of a cell that prints very much both ends are kept; \
-             let it write to a file"
+            "{bytes} bytes of output were left out: only the beginning and the end of very long output are kept; let \
+             the cell write to a file"
         ));
     }
 }

@@ -1,0 +1,37 @@
+"""Which runtime gets a request. Public parameters are ``runtime`` and ``path``."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Union
+
+from ._protocol import given
+
+if TYPE_CHECKING:
+    PathLike = Union[str, os.PathLike[str]]
+else:
+    PathLike = Union[str, os.PathLike]
+
+
+class Route:
+    """A runtime, chosen by its id, by a directory that it has open, by both or by neither."""
+
+    def __init__(self, runtime: Optional[str] = None, path: Optional[PathLike] = None) -> None:
+        self._runtime = runtime
+        # The bridge compares real paths; one that does not exist here may be of another machine.
+        self._path = None if path is None else os.path.realpath(os.path.expanduser(path))
+
+    def file(self, path: str) -> str:
+        """The path of a file as it is sent: a relative one begins at ``path``."""
+        return path if self._path is None else posixpath.join(self._path, path)
+
+    def added_to(self, params: Mapping[str, Any]) -> Dict[str, Any]:
+        """Parameters with the members that choose the runtime; their own ``path`` stays."""
+        return {**given(runtimeId=self._runtime, path=self._path), **params}
+
+    def __repr__(self) -> str:
+        return ", ".join(
+            f"{name}={value!r}"
+            for name, value in given(runtime=self._runtime, path=self._path).items()
+        )

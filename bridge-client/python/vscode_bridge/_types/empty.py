@@ -1,0 +1,9 @@
+"""Types of Methods without parameters or result."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Empty(TypedDict):
+    """No members."""

@@ -1,0 +1,100 @@
+"""Shells, files, cells and web pages of a runtime: a sandbox, or whatever else serves these tools.
+
+>>> from vscode_bridge.tools import Tools  # doctest: +SKIP
+>>> with Tools() as tools:  # doctest: +SKIP
+...     shell = tools.shell()
+...     shell.run("cd src && make").exit_code
+...     tools.replace("src/a.py", "x = 1", "x = 2").diff
+
+``Tools(runtime="build")`` uses the runtime of that id, ``Tools(path="~/orders")`` the one that has
+this directory open; without either, the only one there is. Relative paths of files begin at
+``path``, or else at the runtime's workspace; nothing outside the workspace can be reached.
+
+Shells stay: directory, variables and functions carry over from one command to the next. A command
+that outlives its wait goes on, and can be awaited, fed, read and interrupted. Times are in seconds.
+For asyncio there is ``AsyncTools``.
+
+Every method raises ``BridgeError`` when it does not succeed. ``error.kind`` is for instance
+``NotFound``, ``Conflict`` or ``OutsideWorkspace``; ``error.data["reason"]`` says it exactly.
+Reading gives the ``version`` of a file; writing and editing take it as ``if_version`` and raise
+``vscode_bridge.Conflict``, with nothing changed, when the file has another version by now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional
+
+from ._cells import Cell
+from ._files import Bytes, Copied, Edited, Entry, FileMethods, Found, Match, Text, Written
+from ._media import Media
+from ._pages import Page, PageMethods
+from ._route import PathLike, Route
+from ._shell import AsyncShell, Command, OutputLost, Printed, Shell, ShellsMethods
+from ._twins import AsyncOwner, BlockingOwner
+
+if TYPE_CHECKING:
+    from ._async_client import AsyncClient
+    from ._client import Client
+
+__all__ = [
+    "AsyncShell",
+    "AsyncTools",
+    "Bytes",
+    "Cell",
+    "Command",
+    "Copied",
+    "Edited",
+    "Entry",
+    "Found",
+    "Match",
+    "Media",
+    "OutputLost",
+    "Page",
+    "Printed",
+    "Shell",
+    "Text",
+    "Tools",
+    "Written",
+]
+
+
+class Tools(ShellsMethods[Shell], FileMethods, PageMethods, BlockingOwner):
+    """The tools of a runtime. Without a ``client`` it opens a connection of its own."""
+
+    def __init__(
+        self,
+        client: Optional[Client] = None,
+        *,
+        runtime: Optional[str] = None,
+        path: Optional[PathLike] = None,
+    ) -> None:
+        super().__init__(client, Route(runtime, path))
+
+    def shell(self, name: str = "main") -> Shell:
+        """A shell by its name. It is started by its first ``run`` if it does not exist."""
+        return Shell(self._client, name, self._route)
+
+    def close(self) -> None:
+        """Ends the connection, if it is our own. Shells and commands go on."""
+        self._leave()
+
+
+class AsyncTools(ShellsMethods[AsyncShell], FileMethods, PageMethods, AsyncOwner):
+    """The tools of a runtime for asyncio: the methods of ``Tools``, awaited, except ``shell``."""
+
+    def __init__(
+        self,
+        client: Optional[AsyncClient] = None,
+        *,
+        runtime: Optional[str] = None,
+        path: Optional[PathLike] = None,
+    ) -> None:
+        super().__init__(client, Route(runtime, path))
+
+    def shell(self, name: str = "main") -> AsyncShell:
+        """A shell by its name. It is started by its first ``run`` if it does not exist."""
+        return AsyncShell(self._client, name, self._route)
+
+    async def close(self) -> None:
+        """Ends the connection, if it is our own. Shells and commands go on."""
+        await self._leave()
