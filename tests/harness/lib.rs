@@ -3,6 +3,7 @@
 //!
 //! - [`Daemon`]: `bridge-daemon serve` with its addresses and secrets.
 //! - [`SandboxDaemon`]: `bridge-daemon serve --sandbox`. When the test ends, none of its shells is left.
+//! - [`Installation`]: a daemon whose children answer as a rules file says.
 //! - [`Program`]: any program whose output is read line by line.
 //! - [`Socket`]: a WebSocket of a client or a host that exchanges JSON values.
 //! - [`EvolveClient`]: the original project's client, byte for byte as its contract describes it.
@@ -12,6 +13,7 @@
 #![allow(clippy::unwrap_used)] // In a test harness a panic is the right way to fail.
 #![allow(missing_docs)] // Most names say everything; the module docs give the overview.
 
+mod children;
 mod daemon;
 mod evolve;
 mod http;
@@ -19,6 +21,7 @@ mod program;
 mod sandbox;
 mod socket;
 
+pub use children::Installation;
 pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
