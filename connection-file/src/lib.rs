@@ -232,7 +232,7 @@ impl Directory {
 
     fn remove(&self, session: &SessionId) {
         for name in [file_name(session), host_file_name(session), socket_name(session)] {
-            // Most often there is no such file. One that stays is ignored, because its daemon is dead.
+            // Most often there is no such file. A file that stays is ignored, because its daemon is dead.
             let _ = fs::remove_file(self.0.join(name));
         }
     }

@@ -19,7 +19,7 @@ const SHORT_WAIT_MS: u64 = 200;
 /// A shell whose log is longer is closed at the next rest.
 const LOG_BYTES: usize = 512 << 10;
 
-/// Which part of a command's output may be missing.
+/// The part of a command's output that may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Nothing,
