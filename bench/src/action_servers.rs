@@ -30,7 +30,7 @@ const RUNS: [(&str, &str, &str); 3] =
 
 pub fn measure(run: &mut Run) -> Result<()> {
     let Run { report, rounds, peers, .. } = run;
-    let program = built("sandbox")?;
+    let program = built("openhands-edge", "openhands-edge")?;
     let mut servers = vec![ActionServer::start(OURS, |port, work, state| {
         let mut command = Command::new(&program);
         command.args(["serve", &port.to_string()]).arg("--state").arg(state);

@@ -26,7 +26,7 @@ const COUNT: usize = 500;
 
 pub fn measure(run: &mut Run) -> Result<()> {
     let Run { report, rounds, peers, runtime } = run;
-    let daemon = &built("bridge-daemon")?;
+    let daemon = &built("bridge-daemon", "bridge-daemon")?;
     let rust = arms::broker(BROKER, daemon, false)?;
     let mut python = match &peers.python() {
         Ok(program) => Some(python_client(program, &rust)?),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use sandbox::files::{
+use sandbox_files::{
     Durability, Editor, LineRange, Workspace, WriteOptions, read_bytes, read_text, write,
 };
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use sandbox::shell::{Config, Shells, Wait};
+use sandbox_shells::{Config, Shells, Wait};
 
 use crate::Run;
 use crate::process::{built, cpu, resident_kib, with_argument};
@@ -23,7 +23,7 @@ const PARTS: [(&str, &str); 5] = [
 ];
 
 pub fn measure(run: &mut Run) -> Result<()> {
-    let program = built("sandbox")?;
+    let program = built("sandbox-host", "sandbox")?;
     let Run { report, runtime, .. } = run;
     runtime.block_on(async {
         let directory = tempfile::tempdir()?;

@@ -115,19 +115,19 @@ impl Drop for Process {
     }
 }
 
-/// The optimised binary of a package, built if necessary. By a cargo of its own, so that it has the
+/// The optimised program of a package, built if necessary. By a cargo of its own, so that it has the
 /// features that it ships with, and not those that our other arms ask for.
-pub fn built(package: &str) -> Result<PathBuf> {
+pub fn built(package: &str, program: &str) -> Result<PathBuf> {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", package])
+        .args(["build", "--release", "--quiet", "--package", package, "--bin", program])
         .current_dir(root())
         .status()?;
     if !status.success() {
-        bail!("{package} does not build");
+        bail!("{program} does not build");
     }
     let ours = std::env::current_exe()?;
     let target = ours.parent().and_then(Path::parent).context("we live in a target directory")?;
-    Ok(target.join("release").join(package))
+    Ok(target.join("release").join(program))
 }
 
 /// Does something on one core only, with everything that is started for it.

@@ -35,7 +35,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
         }
     }
     let (node, python) = (node.ok(), python.ok());
-    let daemon = built("bridge-daemon")?;
+    let daemon = built("bridge-daemon", "bridge-daemon")?;
     let start = || arms::start(&daemon, node.as_deref(), python.as_deref());
     let mut series = Series::default();
     on_one_core(|| {

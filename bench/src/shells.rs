@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use sandbox::shell::{Config, Progress, Session, SessionSpec, Shells, Wait};
+use sandbox_shells::{Config, Progress, Session, SessionSpec, Shells, Wait};
 
 use crate::Run;
 use crate::bare::{BarePty, BareTmux, Terminal};
@@ -32,7 +32,7 @@ const FLOOD_LINES: usize = 1_562_500;
 const LINE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+\n";
 
 pub fn measure(run: &mut Run) -> Result<()> {
-    let program = built("sandbox")?;
+    let program = built("sandbox-host", "sandbox")?;
     run.runtime.block_on(compare(&mut run.report, &program, run.rounds))
 }
 

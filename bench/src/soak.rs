@@ -49,7 +49,8 @@ const WATCHED: [&str; 5] =
 type Sample = [f64; WATCHED.len()];
 
 pub fn soak(options: &Soak) -> Result<()> {
-    let daemon = options.daemon.clone().map_or_else(|| built("bridge-daemon"), Ok)?;
+    let daemon =
+        options.daemon.clone().map_or_else(|| built("bridge-daemon", "bridge-daemon"), Ok)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let workspace = tempfile::tempdir()?;
     let mut arm = sandboxed_broker(&daemon, workspace.path())?;

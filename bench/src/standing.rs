@@ -17,7 +17,7 @@ const STARTS: usize = 20;
 const CLIENTS: usize = 1000;
 
 pub fn measure(run: &mut Run) -> Result<()> {
-    let daemon = built("bridge-daemon")?;
+    let daemon = built("bridge-daemon", "bridge-daemon")?;
     start(&mut run.report, &daemon)?;
     run.runtime.block_on(memory(&mut run.report, &daemon, run.rounds))
 }

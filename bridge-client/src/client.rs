@@ -22,10 +22,11 @@ use bridge_protocol::methods::MethodType;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 
 use crate::call::{self, Call, CallKey, Waiter};
-use crate::connection::{Dial, dialler};
+use crate::connection::{Connection, Dial, dialler, no_dialler};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use task::Task;
@@ -42,6 +43,10 @@ const NOTICES_WAITING: usize = 1024;
 pub struct Options {
     /// Name of the program, shown by `bridge-client tail`. Empty: the daemon is told none.
     pub name: String,
+    /// The runtime for requests that name none; see `bridge/hello`.
+    pub runtime_id: Option<String>,
+    /// An absolute path: requests that name no runtime go to the one that has it in its folders.
+    pub path: Option<String>,
     /// Longest time for one attempt to connect.
     pub connect_timeout: Duration,
     /// Longest time to dial again after a connection was lost.
@@ -52,6 +57,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             name: String::new(),
+            runtime_id: None,
+            path: None,
             connect_timeout: Duration::from_secs(5),
             reconnect_for: Duration::from_secs(5),
         }
@@ -111,14 +118,29 @@ impl Client {
         Self::dial(dial, options).await
     }
 
+    /// Calls by a stream that a daemon has left open for us; see
+    /// [`inherited_stream`](crate::connection::inherited_stream). When it ends, all further calls fail.
+    pub async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        options: Options,
+    ) -> Self {
+        let connection = Connection::over_stream(stream).await;
+        let options = Options { reconnect_for: Duration::ZERO, ..options };
+        Self::with_connection(connection, no_dialler(), options)
+    }
+
     pub(crate) async fn dial(dial: Dial, options: Options) -> Result<Self, Error> {
         let connection = dial().await?;
+        Ok(Self::with_connection(connection, dial, options))
+    }
+
+    fn with_connection(connection: Connection, dial: Dial, options: Options) -> Self {
         let (control, controls) = mpsc::unbounded_channel();
         let (notices, _) = broadcast::channel(NOTICES_WAITING);
         let task = Task::new(dial, options, controls, notices.clone(), connection);
         tokio::spawn(task.run());
         let room = Arc::new(Semaphore::new(CALLS_IN_FLIGHT));
-        Ok(Self { control, keys: Arc::default(), room, notices })
+        Self { control, keys: Arc::default(), room, notices }
     }
 
     /// Starts a call. It is sent at once; await the returned value for the answer. `timeout` is a

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::ops::Deref;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -85,6 +86,12 @@ impl Connection {
     async fn over(mut stream: Box<dyn Transport>, endpoint: &Endpoint) -> Result<Self, Error> {
         let rest = handshake::upgrade(&mut stream, endpoint).await?;
         Ok(Self::upgraded(stream, rest).await)
+    }
+
+    /// A connection by a stream whose other end is a daemon that knows beforehand who we are, and expects
+    /// neither a handshake nor a token.
+    pub async fn over_stream(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self::upgraded(Box::new(stream), Vec::new()).await
     }
 
     /// Wraps a stream whose handshake is done; `rest` is what was read beyond it.
@@ -214,6 +221,38 @@ pub(crate) fn dialler(endpoint: Endpoint, limit: Duration) -> Dial {
         let endpoint = Arc::clone(&endpoint);
         Box::pin(async move { Connection::open(&endpoint, limit).await })
     })
+}
+
+/// Dials nothing: a connection by a stream cannot be made again.
+pub(crate) fn no_dialler() -> Dial {
+    let gone =
+        || Error::Lost { code: None, reason: "the daemon that started us is gone".to_owned() };
+    Arc::new(move || Box::pin(async move { Err(gone()) }))
+}
+
+/// The stream that a daemon has left open for the program that it started, by the number that it told us. It
+/// is not passed on to programs that we start, which could hold it open after our end.
+pub fn inherited_stream(descriptor: RawFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(take(descriptor)?);
+    stream.set_nonblocking(true)?;
+    // Of no use otherwise, and the error says so at once.
+    stream.peer_addr()?;
+    UnixStream::from_std(stream)
+}
+
+/// A copy of a descriptor, which is closed when another program is executed, in place of the original.
+#[allow(unsafe_code)]
+fn take(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // Standard streams belong to others.
+    if descriptor <= 2 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a descriptor above 2 is needed"));
+    }
+    // SAFETY: it is used for this one call, which fails if it is not open.
+    let copy = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?;
+    // SAFETY: it is open, and nothing else in this program knows of it: whoever started us opened it for
+    // this purpose and told us its number.
+    drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    Ok(copy)
 }
 
 /// Never through a proxy, whatever the environment says: the daemon is on this machine.

@@ -5,7 +5,7 @@
 //! with several the person chooses, since a guess might talk to the wrong editor.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use bridge_protocol::connection_file::ConnectionFile;
 use bridge_protocol::{Secret, SessionId, env};
 use connection_file::Directory;
 
-use crate::error::Error;
+use crate::error::{Error, without_number};
 
 /// Everything that is needed to connect.
 #[derive(Clone, Debug)]
@@ -98,6 +98,16 @@ impl Endpoint {
         Ok(Self { address, token: file.token, session: file.session })
     }
 
+    /// An address and a session that were given, with the token in this file. For hosts in a container or
+    /// behind a tunnel, for whom `bridge-client token --host` has written it.
+    pub fn with_token_file(
+        address: Address,
+        session: SessionId,
+        file: &Path,
+    ) -> Result<Self, Error> {
+        Ok(Self { address, token: read_token(file)?, session })
+    }
+
     fn from_environment(address: &str, token: String, session: &str) -> Result<Self, Error> {
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             let remedy = "a token is 64 hexadecimal characters; start the run anew";
@@ -106,6 +116,22 @@ impl Endpoint {
         let session = session.parse().map_err(|_| bad_session(session))?;
         Ok(Self { address: address.parse()?, token: Secret::new(token), session })
     }
+}
+
+/// Reads a token from a file, which holds it and perhaps a line end.
+pub fn read_token(file: &Path) -> Result<Secret, Error> {
+    let bad = |what: &str, remedy| Error::BadSetting {
+        what: format!("the token file {}{what}", file.display()),
+        remedy,
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        bad(&format!(" ({})", without_number(&error)), "name a file that can be read")
+    })?;
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(bad("", "it holds no token; it should hold 64 hexadecimal characters"));
+    }
+    Ok(Secret::new(token))
 }
 
 impl Candidate {

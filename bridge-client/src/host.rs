@@ -12,6 +12,7 @@ mod request;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::methods::{
@@ -21,6 +22,7 @@ use bridge_protocol::{ErrorKind, WireError};
 use futures_util::FutureExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -28,7 +30,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::backoff::Backoff;
 use crate::call::{self, answer_of};
 use crate::client::Options;
-use crate::connection::{Connection, Dial, dialler};
+use crate::connection::{Connection, Dial, dialler, no_dialler};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::peer::{Incoming, Peer};
@@ -64,7 +66,7 @@ enum Control {
 }
 
 /// Of its own calls a host keeps nothing; of a request, the way to cancel it.
-type HostPeer = Peer<(), watch::Sender<bool>>;
+type HostPeer = Peer<(), watch::Sender<Option<Cancel>>>;
 
 impl Host {
     /// Connects and registers. The endpoint must hold the host token; see
@@ -78,13 +80,35 @@ impl Host {
         Self::dial(dial, registration, options).await
     }
 
+    /// Registers by a stream that a daemon has left open for us; see
+    /// [`inherited_stream`](crate::connection::inherited_stream). When it ends without a goodbye,
+    /// [`serve`](Self::serve) returns the error: the daemon is gone.
+    pub async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        registration: RegisterParams,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let connection = Connection::over_stream(stream).await;
+        let options = Options { reconnect_for: Duration::ZERO, ..options };
+        Self::registered(connection, no_dialler(), registration, options).await
+    }
+
     pub(crate) async fn dial(
+        dial: Dial,
+        registration: RegisterParams,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let connection = dial().await?;
+        Self::registered(connection, dial, registration, options).await
+    }
+
+    async fn registered(
+        mut connection: Connection,
         dial: Dial,
         mut registration: RegisterParams,
         options: Options,
     ) -> Result<Self, Error> {
         let mut peer = HostPeer::default();
-        let mut connection = dial().await?;
         let runtime_id = register(&mut connection, &mut peer, &registration, &options).await?;
         // From now on we are who the daemon says we are, after a reconnection too.
         registration.runtime_id = Some(runtime_id.clone());
@@ -168,7 +192,7 @@ impl Host {
     fn received(&mut self, text: &str, replies: &mpsc::Sender<Reply>) -> Option<Request> {
         match self.peer.receive(text) {
             Incoming::Request(request) => {
-                let (cancel, cancelled) = watch::channel(false);
+                let (cancel, cancelled) = watch::channel(None);
                 if !self.peer.serve(&request.id, cancel) {
                     let error = ErrorKind::InvalidRequest.error("this id is already in flight");
                     self.connection.send(self.peer.refuse(&request.id, &error));
@@ -179,9 +203,10 @@ impl Host {
             Incoming::Event(event) => {
                 return Some(Request::from_event(&event, replies.clone()));
             }
-            Incoming::Cancel(id) => {
-                if let Some(cancel) = self.peer.served(&id) {
-                    cancel.send_replace(true);
+            Incoming::Cancel { request, by_caller } => {
+                if let Some(cancel) = self.peer.served(&request) {
+                    let why = if by_caller { Cancel::Requested } else { Cancel::Abandoned };
+                    cancel.send_replace(Some(why));
                 }
             }
             Incoming::Answer { .. }

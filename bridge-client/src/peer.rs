@@ -52,7 +52,12 @@ pub enum Incoming<'t, C> {
     Request(Request<'t>),
     /// The other end no longer wants the answer to a request that we serve; see [`Peer::served`].
     /// It still gets one.
-    Cancel(CallId<'t>),
+    Cancel {
+        /// Which request.
+        request: CallId<'t>,
+        /// Whether its caller has cancelled it. Otherwise the caller has left, or its time is over.
+        by_caller: bool,
+    },
     /// Wants no answer.
     Notification(Notification<'t>),
     /// A `dapEvent`.
@@ -203,12 +208,18 @@ impl<C, S> Peer<C, S> {
             }
             ("$/cancelRequest", Some(params)) => {
                 let params: Result<CancelParams<'t>, _> = serde_json::from_str(params.get());
-                let Some(id) = params.ok().and_then(|params| CallId::from_raw(params.id.get()))
-                else {
+                let read = params.ok().and_then(|params| {
+                    let reason = params.reason.as_deref();
+                    // A daemon always says why; others that cancel mean that they do not want the answer.
+                    let by_caller =
+                        reason.is_none_or(|reason| reason == ErrorKind::RequestCancelled.name());
+                    Some((CallId::from_raw(params.id.get())?, by_caller))
+                });
+                let Some((request, by_caller)) = read else {
                     return unreadable("$/cancelRequest needs an id");
                 };
-                match self.serving.contains_key(&*id.key()) {
-                    true => Incoming::Cancel(id),
+                match self.serving.contains_key(&*request.key()) {
+                    true => Incoming::Cancel { request, by_caller },
                     false => Incoming::Ignored(Ignored::UnknownRequest),
                 }
             }

@@ -76,11 +76,16 @@ impl TestDaemon {
 
     pub async fn accept(&mut self) -> Side {
         let stream = within("a connection", self.accepted.recv()).await.expect("nobody can dial");
-        Side(WebSocketStream::from_raw_socket(stream, Role::Server, None).await)
+        Side::over(stream).await
     }
 }
 
 impl Side {
+    /// The daemon's end of a stream.
+    pub async fn over(stream: DuplexStream) -> Self {
+        Self(WebSocketStream::from_raw_socket(stream, Role::Server, None).await)
+    }
+
     /// The next message, as JSON.
     pub async fn receive(&mut self) -> Value {
         serde_json::from_str(&self.receive_text().await).unwrap()

@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bridge_protocol::SessionId;
+use bridge_protocol::{Rights, SessionId};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use sandbox::browser::CHROMIUM;
-use sandbox::shell::{Helper, ShellArguments};
 
 use crate::broker::HostWait;
+use crate::sandboxes::SandboxArgs;
 use crate::terminal_host::AllowedCommand;
 
 const EXAMPLES: &str = "\
@@ -22,6 +21,8 @@ Examples:
       Calls wait for a VS Code window to attach.
   bridge-daemon run --sandbox . -- python3 my_agent.py
       The program may run commands and change files here; see `bridge-client sandbox`.
+  bridge-daemon run --rights chat,read -- python3 my_report.py
+      The program may ask and look, but change and run nothing.
   bridge-daemon serve
       For programs that embed the bridge: one JSON line on stdout says how to connect.
 
@@ -47,9 +48,6 @@ pub enum Command {
     /// Offer a bridge to the program that started this one, until stdin closes
     #[command(after_help = EXAMPLES)]
     Serve(ServeArgs),
-    /// For tmux, not for people.
-    #[command(flatten)]
-    Helper(Helper),
 }
 
 /// Flags of `run`.
@@ -75,6 +73,13 @@ pub struct RunArgs {
     /// May be repeated. Commands that are not named here are refused.
     #[arg(long, value_name = "NAME=PROGRAM")]
     pub allow_command: Vec<AllowedCommand>,
+
+    /// What the program may do, of chat, read, write, run and editor, with commas between them
+    /// [default: all of them]
+    ///
+    /// Its token allows no more. The connection file of the session keeps a token with all rights.
+    #[arg(long, value_name = "RIGHTS")]
+    pub rights: Option<Rights>,
 
     /// Seconds between passing SIGTERM or SIGHUP on to the program and killing it
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
@@ -112,14 +117,9 @@ pub struct BridgeArgs {
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
 
-    /// Let clients run shells and change files in this directory. Files outside it are out of reach;
-    /// shells start there and, without --require, can do whatever you can
-    #[arg(long, value_name = "DIR")]
-    pub sandbox: Option<PathBuf>,
-
-    /// More about the sandbox.
+    /// Flags of sandboxes.
     #[command(flatten)]
-    pub sandbox_options: SandboxArgs,
+    pub sandboxes: SandboxArgs,
 
     /// Seconds that a call waits for a host when none is attached [default: 10; with --host editor
     /// until the call's own deadline]
@@ -154,28 +154,6 @@ pub struct BridgeArgs {
     /// Append the log to this file instead of stderr
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
-}
-
-/// Flags of the sandbox.
-#[derive(Debug, Args)]
-#[command(mut_group("shells", |shells| shells.requires("sandbox")))]
-pub struct SandboxArgs {
-    /// What commands may do.
-    #[command(flatten)]
-    pub shells: ShellArguments,
-
-    /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
-    #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
-    pub kernel_python: Option<PathBuf>,
-
-    /// The Chromium that shows web pages to agents; without it they are fetched as they are. Either way the
-    /// program `sandbox` must be installed, beside this one or on the PATH
-    #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM, requires = "sandbox")]
-    pub browser_program: PathBuf,
-
-    /// Let error observations of actions tell where they come from
-    #[arg(long, requires = "sandbox")]
-    pub action_traces: bool,
 }
 
 impl BridgeArgs {
@@ -276,6 +254,7 @@ mod tests {
             ["--grace", "soon"],
             ["--port", "70000"],
             ["--allow-command", "x"],
+            ["--rights", "fly"],
         ] {
             let words = ["bridge-daemon", "run", flags[0], flags[1], "--", "true"];
             assert!(Cli::try_parse_from(words).is_err(), "{flags:?}");

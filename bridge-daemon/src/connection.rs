@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as Side, WebSock
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 use tracing::debug;
 
-use crate::broker::{CloseReason, Event, PeerId, Role};
+use crate::broker::{CloseReason, Event, Grant, PeerId};
 use crate::heartbeat::{Beat, Heartbeat};
 use crate::hub::Hub;
 use crate::outbox::{Next, Outbox};
@@ -51,12 +51,13 @@ enum End {
     Close(u16, &'static str),
 }
 
-/// Serves a connection that has passed the gate until it ends.
+/// Serves a connection that has passed the gate until it ends. To the broker it has ended, too, when this
+/// future is dropped.
 pub async fn serve<S>(
     hub: Arc<Hub>,
     socket: S,
     already_read: Vec<u8>,
-    role: Role,
+    grant: Grant,
     dialect: Dialect,
     ping_interval: Duration,
 ) where
@@ -70,8 +71,10 @@ pub async fn serve<S>(
     let socket =
         WebSocketStream::from_partially_read(socket, already_read, Side::Server, Some(config))
             .await;
-    let (peer, outbox) = hub.connect(role, dialect);
-    debug!(%peer, role = role.name(), "connected");
+    let role = grant.role().name();
+    let (peer, outbox) = hub.connect(grant, dialect);
+    debug!(%peer, role, "connected");
+    let presence = Presence { hub: Arc::clone(&hub), peer };
     let heartbeat = Mutex::new(Heartbeat::new(ping_interval, Instant::now()));
     let link = Link { hub, peer, outbox, heartbeat };
     let (mut sink, mut stream) = socket.split();
@@ -92,10 +95,22 @@ pub async fn serve<S>(
         };
         let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
     }
-    link.hub.disconnect(peer);
+    drop(presence);
     debug!(%peer, ?end, "disconnected");
     if let Ok(mut socket) = sink.reunite(stream) {
         let _ = tokio::time::timeout(GOODBYE, say_goodbye(&mut socket, end, dialect)).await;
+    }
+}
+
+/// A connection that the broker knows. It is taken off its list when this is dropped.
+struct Presence {
+    hub: Arc<Hub>,
+    peer: PeerId,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.hub.disconnect(self.peer);
     }
 }
 

@@ -9,26 +9,23 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use bridge_protocol::connection_file::{ConnectionFile, HostFile, SCHEMA};
-use bridge_protocol::{Secret, SessionId, env};
+use bridge_protocol::{Rights, Secret, SessionId, env};
 use connection_file::{Directory, Published};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rand::TryRng;
-use rand::rngs::SysRng;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 use tracing::info;
 
-use crate::broker::{HostWait, Limits};
+use crate::broker::{Grant, HostWait, Limits};
+use crate::children::{Children, Surroundings};
 use crate::config::BridgeArgs;
+use crate::descriptors::DescriptorLimit;
 use crate::gate::Gate;
 use crate::hub::Hub;
-use crate::sandbox_host::SandboxHost;
+use crate::secrets::random_session;
 use crate::server::Server;
 
 /// How long connections may take to end when the daemon ends.
 const DRAIN: Duration = Duration::from_secs(2);
-/// File descriptors that are not for connections: listeners, files, the child's pipes.
-const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// Facts about the run, for the connection file.
 #[derive(Debug, Default)]
@@ -37,6 +34,8 @@ pub struct RunFacts {
     pub program: Option<String>,
     /// Whether it waits for a window.
     pub wants_editor: bool,
+    /// What the program may do, if that is less than everything.
+    pub rights: Option<Rights>,
 }
 
 /// A daemon that accepts connections. Dropping it takes its files away.
@@ -47,12 +46,16 @@ pub struct Daemon {
     pub addr: String,
     /// The session.
     pub session: SessionId,
-    /// For clients.
+    /// For clients, with all rights.
     pub token: Secret,
     /// For hosts.
     pub host_token: Secret,
+    /// The limit of descriptors for programs that the daemon starts.
+    pub descriptors: DescriptorLimit,
+    /// For the program of a run.
+    program_token: Secret,
     tasks: JoinSet<()>,
-    sandbox: Option<SandboxHost>,
+    children: Children,
     _files: Published,
     _socket: Option<SocketFile>,
 }
@@ -64,7 +67,14 @@ impl Daemon {
             Some(session) => session.clone(),
             None => random_session()?,
         };
-        let (token, host_token) = (random_secret()?, random_secret()?);
+        let hub = Hub::new(session.clone(), Limits::default(), wait);
+        let general = Grant::Host(Arc::new(args.sandboxes.general_grant()));
+        let token = hub.create_token(Grant::Client(Rights::ALL))?;
+        let host_token = hub.create_token(general)?;
+        let program_token = match facts.rights {
+            Some(rights) => hub.create_token(Grant::Client(rights))?,
+            None => token.clone(),
+        };
         let directory = Directory::locate(|name| std::env::var(name).ok())?;
         directory.prepare()?;
         directory.claim(&session)?;
@@ -72,30 +82,25 @@ impl Daemon {
         let socket = args.unix.then(|| SocketFile::bind(&directory, &session)).transpose()?;
         let files =
             publish(&directory, &session, &addr, socket.as_ref(), [&token, &host_token], facts)?;
-        // Before our limit of descriptors is raised, which is not for the shells.
-        let sandbox = match &args.sandbox {
-            Some(path) => {
-                let options = &args.sandbox_options;
-                Some(SandboxHost::open(path, options, directory.path(), &session).await?)
-            }
-            None => None,
-        };
-        let hub = Hub::new(session.clone(), Limits::default(), wait);
+        let descriptors = DescriptorLimit::inherited();
         let gate = Gate {
-            client: token.clone(),
-            host: host_token.clone(),
+            tokens: hub.tokens(),
             session: session.clone(),
             allowed_origins: args.allow_origin.clone(),
             query_token: !args.no_query_token,
         };
-        let connections = connection_limit(args.max_connections);
+        let connections = descriptors.raise_for(args.max_connections);
         let server = Server::new(Arc::clone(&hub), gate, connections, args.ping_interval);
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&hub).keep_time());
-        // Before the first connection, so that no call finds the bridge without its sandbox.
-        if let Some(sandbox) = &sandbox {
-            tasks.spawn(sandbox.attach(&hub));
-        }
+        // Before the first connection, so that no call finds the bridge without its sandboxes.
+        let hosts = args.sandboxes.children(&session, directory.path())?;
+        let surroundings = Surroundings {
+            hub: Arc::clone(&hub),
+            ping_interval: args.ping_interval,
+            descriptors: descriptors.clone(),
+        };
+        let children = Children::start(hosts, &surroundings).await?;
         let over_tcp = Arc::clone(&server).serve_tcp(tcp);
         tasks.spawn(async move { report(over_tcp.await) });
         let socket = socket.map(|(file, listener)| {
@@ -109,32 +114,33 @@ impl Daemon {
             session,
             token,
             host_token,
+            descriptors,
+            program_token,
             tasks,
-            sandbox,
+            children,
             _files: files,
             _socket: socket,
         })
     }
 
-    /// Name and value of the six variables.
+    /// Name and value of the six variables that a program gets.
     pub fn variables(&self) -> Vec<(&'static str, &str)> {
-        let values = [&*self.addr, self.token.expose(), self.session.as_str()];
+        let values = [&*self.addr, self.program_token.expose(), self.session.as_str()];
         env::FAMILIES
             .iter()
             .flat_map(|family| [family.addr, family.token, family.session].into_iter().zip(values))
             .collect()
     }
 
-    /// Fails what is in flight, says goodbye to everybody, ends the shells, and takes the files away.
+    /// Fails what is in flight, says goodbye to everybody, waits for the end of the children, and takes the
+    /// files away.
     pub async fn stop(mut self) {
         self.hub.drain();
         let mut population = self.hub.population();
         let _ = tokio::time::timeout(DRAIN, population.wait_for(|count| *count == 0)).await;
         // Whoever has not left by now is cut off.
         self.tasks.shutdown().await;
-        if let Some(sandbox) = self.sandbox.take() {
-            sandbox.shut_down().await;
-        }
+        self.children.ended().await;
         info!("ended");
     }
 }
@@ -203,26 +209,6 @@ fn publish(
         host_token: host_token.clone(),
     };
     Ok(directory.publish(&client, &host)?)
-}
-
-/// As many as asked for, but never so many that the last descriptors are gone.
-fn connection_limit(wanted: usize) -> usize {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
-    let raised = setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_or(soft, |()| hard);
-    let room = usize::try_from(raised.saturating_sub(RESERVED_DESCRIPTORS)).unwrap_or(usize::MAX);
-    wanted.min(room.max(1))
-}
-
-/// From the system's own source; there is no weaker fallback.
-fn random_secret() -> anyhow::Result<Secret> {
-    let mut bits = [0; 32];
-    SysRng.try_fill_bytes(&mut bits).context("the system gives no random numbers")?;
-    Ok(Secret::from_random(bits))
-}
-
-fn random_session() -> anyhow::Result<SessionId> {
-    let text = random_secret()?.expose()[..16].to_owned();
-    Ok(text.try_into()?)
 }
 
 fn report(ended: io::Result<()>) {

@@ -2,15 +2,20 @@
 //!
 //! Every connection passes here before anything else of it is looked at, WebSocket or plain HTTP.
 //! A web page fails by its `Origin`, a rebound name by its `Host`, a stranger by the token. The
-//! token is compared in constant time, with both secrets, on every path. Pure: bytes in, verdict out.
+//! token is compared in constant time, with all secrets, on every path; the one that matches says what
+//! its holder may do. Bytes in, verdict out.
+
+mod tokens;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use bridge_protocol::{Dialect, SUBPROTOCOL, Secret, SessionId};
+use bridge_protocol::{Dialect, SUBPROTOCOL, SessionId};
 use hyper::StatusCode;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::broker::Role;
+use crate::broker::{Grant, Role};
+pub use tokens::Tokens;
 
 /// Longest request head. Longer: 431.
 pub const HEAD_BYTES: usize = 8 * 1024;
@@ -31,10 +36,8 @@ const DECISIVE: [&str; 7] = [
 /// What the gate compares with.
 #[derive(Debug)]
 pub struct Gate {
-    /// For scripts, agents and the command line.
-    pub client: Secret,
-    /// For windows and other hosts.
-    pub host: Secret,
+    /// The tokens that open it.
+    pub tokens: Arc<Tokens>,
     /// The one session that this daemon serves.
     pub session: SessionId,
     /// Origins that may connect; none by default.
@@ -61,7 +64,7 @@ pub enum Admission {
     /// Speak WebSocket.
     WebSocket {
         /// By its token.
-        role: Role,
+        grant: Grant,
         /// Clients of the original project show their token in the query.
         dialect: Dialect,
         /// The head of the answer.
@@ -210,12 +213,16 @@ impl Gate {
         if route == Some((Route::Health, head.method)) {
             return Ok(Admission::Http(Route::Health));
         }
-        let (role, dialect) = self.authenticate(head, upgrade)?;
+        let (grant, dialect) = self.authenticate(head, upgrade)?;
         if upgrade {
             let answer = upgrade_answer(head)?;
-            return Ok(Admission::WebSocket { role, dialect, answer });
+            return Ok(Admission::WebSocket { grant, dialect, answer });
         }
         match route {
+            Some((Route::Submit, "POST")) if head.method == "POST" && !grant.may_talk() => {
+                let reason = "the token lacks the right chat, which /submit needs";
+                Err(Refusal::new(403, reason))
+            }
             Some((route, method)) if method == head.method => Ok(Admission::Http(route)),
             Some((_, method)) => Err(Refusal::new(405, format!("use {method} here"))),
             None => Err(Refusal::new(404, "no such path: connect a WebSocket to /")),
@@ -233,26 +240,27 @@ impl Gate {
         }
     }
 
-    fn authenticate(&self, head: &Head<'_>, upgrade: bool) -> Result<(Role, Dialect), Refusal> {
+    fn authenticate(&self, head: &Head<'_>, upgrade: bool) -> Result<(Grant, Dialect), Refusal> {
         let headers = ["x-evolve-run-bridge-token", "x-evolve-token"];
         let by_header = head.bearer().or_else(|| head.first_of(&headers));
         let by_query = (upgrade && self.query_token).then(|| head.query_value("token")).flatten();
         let sessions = ["x-run-bridge-session", "x-evolve-run-bridge-session", "x-evolve-session"];
         let session =
             head.first_of(&sessions).map(Cow::Borrowed).or_else(|| head.query_value("session"));
-        // All three comparisons are always made.
-        let is_host = self.host.matches(by_header);
-        let is_client = self.client.matches(by_header);
-        let is_query_client = self.client.matches(by_query.as_deref());
+        // All comparisons are always made.
+        let granted_by_header = self.tokens.grant(by_header);
+        let granted_by_query = self.tokens.grant(by_query.as_deref());
         let session_fits = match session {
             Some(session) => session == self.session.as_str(),
             // The original client always names its session.
             None => by_header.is_some(),
         };
-        let admitted = match (is_host, is_client, is_query_client && by_header.is_none()) {
-            (true, ..) => Some((Role::Host, Dialect::JsonRpc)),
-            (_, true, _) => Some((Role::Client, Dialect::JsonRpc)),
-            (_, _, true) => Some((Role::Client, Dialect::Bridge)),
+        let admitted = match (granted_by_header, granted_by_query) {
+            (Some(grant), _) => Some((grant, Dialect::JsonRpc)),
+            // A wrong header is not made good by the query, and the query is for clients only.
+            (None, Some(grant)) if by_header.is_none() && grant.role() == Role::Client => {
+                Some((grant, Dialect::Bridge))
+            }
             _ => None,
         };
         admitted.filter(|_| session_fits).ok_or_else(|| {

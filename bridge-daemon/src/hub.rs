@@ -9,23 +9,26 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use bridge_protocol::methods::StatusResult;
-use bridge_protocol::{Dialect, SessionId};
-use jsonrpsee::Methods;
+use bridge_protocol::{Dialect, ErrorKind, Secret, SessionId, WireError};
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, watch};
 
-use crate::broker::{Broker, CloseReason, Effect, Event, HostWait, Limits, PeerId, Role};
+use crate::broker::{Broker, CloseReason, Effect, Event, Grant, HostWait, Limits, PeerId};
+use crate::gate::Tokens;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::own_methods;
+use crate::secrets::random_secret;
 
 /// Shared by everything that runs in the daemon.
 pub struct Hub {
     state: Mutex<State>,
-    methods: Methods,
+    tokens: Arc<Tokens>,
     metrics: Metrics,
     started: Instant,
     next_peer: AtomicU64,
+    /// Changes whenever a host has registered.
+    registrations: watch::Sender<()>,
     /// The broker's next deadline has come closer.
     earlier: Notify,
     /// Turns true when the daemon shall end.
@@ -52,10 +55,11 @@ impl Hub {
                 outboxes: FxHashMap::default(),
                 armed: None,
             }),
-            methods: own_methods::table(),
+            tokens: Arc::default(),
             metrics: Metrics::default(),
             started: Instant::now(),
             next_peer: AtomicU64::new(1),
+            registrations: watch::Sender::new(()),
             earlier: Notify::new(),
             ending: watch::Sender::new(false),
             draining: watch::Sender::new(false),
@@ -64,12 +68,12 @@ impl Hub {
     }
 
     /// Adds a connection that passed the gate.
-    pub fn connect(&self, role: Role, dialect: Dialect) -> (PeerId, Arc<Outbox>) {
+    pub fn connect(&self, grant: Grant, dialect: Dialect) -> (PeerId, Arc<Outbox>) {
         let peer = PeerId(self.next_peer.fetch_add(1, Ordering::Relaxed));
         let outbox = Arc::new(Outbox::default());
         let mut state = self.lock();
         state.outboxes.insert(peer, Arc::clone(&outbox));
-        state.broker.handle(Event::Connected { peer, role, dialect }, Instant::now());
+        state.broker.handle(Event::Connected { peer, grant, dialect }, Instant::now());
         (peer, outbox)
     }
 
@@ -129,9 +133,36 @@ impl Hub {
         }
         drop(state);
         for (call, role, method, params) in calls {
-            let outcome =
-                own_methods::call(self, &self.methods, call.peer, role, &method, params.as_deref());
+            let outcome = own_methods::call(self, call.peer, role, &method, params.as_deref());
             self.deliver(Event::Called { call, outcome });
+        }
+    }
+
+    /// The tokens that open the gate.
+    pub fn tokens(&self) -> Arc<Tokens> {
+        Arc::clone(&self.tokens)
+    }
+
+    /// Draws a token and lets its holder in, with this grant, for the rest of the session.
+    pub fn create_token(&self, grant: Grant) -> Result<Secret, WireError> {
+        let secret = random_secret().map_err(|error| {
+            ErrorKind::InternalError.error(format!("cannot make a token: {error:#}"))
+        })?;
+        self.tokens.add(secret.clone(), grant)?;
+        Ok(secret)
+    }
+
+    /// Wakes those who wait for a host.
+    pub fn has_registered(&self) {
+        self.registrations.send_replace(());
+    }
+
+    /// Returns when a runtime with this id has registered.
+    pub async fn registered(&self, runtime_id: &str) {
+        let mut registrations = self.registrations.subscribe();
+        while self.with_broker(|broker, _| broker.runtime(runtime_id).is_err()) {
+            // The sender lives as long as we do, so this can only return on a change.
+            let _ = registrations.changed().await;
         }
     }
 
@@ -158,6 +189,11 @@ impl Hub {
     pub fn drain(self: &Arc<Self>) {
         self.draining.send_replace(true);
         self.deliver(Event::Drain);
+    }
+
+    /// Whether the daemon is ending.
+    pub fn is_draining(&self) -> bool {
+        *self.draining.borrow()
     }
 
     /// Returns when no more connections are taken.

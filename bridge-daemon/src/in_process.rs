@@ -1,13 +1,11 @@
-//! Hosts that live in the daemon's own process.
+//! A host that lives in the daemon's own process: the terminal host.
 //!
-//! To the broker they are hosts like any other: they register, get requests as text, answer in text
-//! and hear of cancels. They only need no socket. What they have in common is here: requests are
-//! taken from the outbox and worked on side by side, a cancel drops the work, and its end is the
-//! answer.
+//! To the broker it is a host like any other: it registers, gets requests as text, answers in text
+//! and hears of cancels. It only needs no socket. Requests are taken from the outbox and worked on side
+//! by side, a cancel drops the work, and its end is the answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bridge_protocol::methods::{CancelParams, MethodType};
 use bridge_protocol::{
@@ -28,7 +26,7 @@ pub type Answer = Result<Box<RawValue>, WireError>;
 /// Told instead of an answer where the work on it has panicked. (A release build ends with the panic.)
 const BUG: &str = "the work on this request ended with a bug of ours: please report it";
 
-/// Answers the requests of one host.
+/// Answers the requests of a host.
 pub trait Respond: Send + Sync + 'static {
     /// Works on one request. Dropped when nobody waits for the answer any more.
     fn answer(
@@ -42,7 +40,7 @@ pub trait Respond: Send + Sync + 'static {
 /// Serves what the broker sends to this connection, until it is closed.
 pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox: Arc<Outbox>) {
     let mut tasks = JoinSet::new();
-    let mut running: HashMap<RequestId, Running> = HashMap::new();
+    let mut running: HashMap<RequestId, AbortHandle> = HashMap::new();
     loop {
         let texts = tokio::select! {
             next = outbox.next(usize::MAX) => match next {
@@ -55,9 +53,9 @@ pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox:
                 match ended {
                     Ok(id) => drop(running.remove(&id)),
                     Err(error) if error.is_panic() => {
-                        let failed = running.extract_if(|_, running| running.task.id() == error.id());
-                        for (id, Running { cancelled, .. }) in failed {
-                            let caller = Caller { hub: Arc::clone(&hub), peer, id, cancelled };
+                        let failed = running.extract_if(|_, task| task.id() == error.id());
+                        for (id, _) in failed {
+                            let caller = Caller { hub: Arc::clone(&hub), peer, id };
                             caller.answer(Err(ErrorKind::InternalError.error(BUG)));
                         }
                     }
@@ -72,16 +70,11 @@ pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox:
             match Message::parse(&text) {
                 Ok(Message::Request(request)) => {
                     let Some(id) = RequestId::from_raw(request.id.raw()) else { continue };
-                    let cancelled = Arc::default();
-                    let work = work(Arc::clone(&host), taken, id, Arc::clone(&cancelled), request);
-                    running.insert(id, Running { task: tasks.spawn(work), cancelled });
+                    running.insert(id, tasks.spawn(work(Arc::clone(&host), taken, id, request)));
                 }
                 Ok(Message::Notification(note)) => {
-                    if let Some((id, by_caller)) = cancelled(&note)
-                        && let Some(running) = running.remove(&id)
-                    {
-                        running.cancelled.store(by_caller, Ordering::Relaxed);
-                        running.task.abort();
+                    if let Some(task) = cancelled(&note).and_then(|id| running.remove(&id)) {
+                        task.abort();
                     }
                 }
                 _ => {}
@@ -90,25 +83,17 @@ pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox:
     }
 }
 
-/// A request that is being worked on.
-struct Running {
-    task: AbortHandle,
-    /// See [`Caller::has_cancelled`].
-    cancelled: Arc<AtomicBool>,
-}
-
 /// The work on one request.
 fn work<H: Respond>(
     host: Arc<H>,
     taken: Taken,
     id: RequestId,
-    cancelled: Arc<AtomicBool>,
     request: Request<'_>,
 ) -> impl Future<Output = RequestId> + Send + use<H> {
     let method = request.method.into_owned();
     let params = request.params.map(ToOwned::to_owned);
     async move {
-        let caller = Caller { hub: Arc::clone(&taken.hub), peer: taken.peer, id, cancelled };
+        let caller = Caller { hub: Arc::clone(&taken.hub), peer: taken.peer, id };
         let answer = host.answer(&method, params.as_deref(), &caller).await;
         caller.answer(answer);
         drop(taken);
@@ -135,16 +120,9 @@ pub struct Caller {
     hub: Arc<Hub>,
     peer: PeerId,
     id: RequestId,
-    cancelled: Arc<AtomicBool>,
 }
 
 impl Caller {
-    /// Whether the caller has said that it no longer wants the answer. For work that is dropped: it has
-    /// not if it has gone, or if its time is over.
-    pub fn has_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-
     /// Sends a piece of the answer.
     pub fn progress(&self, value: &impl Serialize) {
         let params = to_raw_value(&json!({"id": self.id, "value": value}));
@@ -166,12 +144,10 @@ impl Caller {
     }
 }
 
-/// The request that a note cancels, and whether its caller wants that.
-fn cancelled(note: &Notification<'_>) -> Option<(RequestId, bool)> {
+/// The request that a note cancels.
+fn cancelled(note: &Notification<'_>) -> Option<RequestId> {
     let params: CancelParams<'_> = serde_json::from_str(note.params?.get()).ok()?;
-    let by_caller = params.reason.as_deref() == Some(ErrorKind::RequestCancelled.name());
-    let id = (note.method == "$/cancelRequest").then(|| RequestId::from_raw(params.id.get()))?;
-    id.map(|id| (id, by_caller))
+    (note.method == "$/cancelRequest").then(|| RequestId::from_raw(params.id.get()))?
 }
 
 /// The parameters of a method as its type.
@@ -199,7 +175,8 @@ pub fn required(value: &str, name: &str) -> Result<(), WireError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::broker::{HostWait, Limits, Role};
+    use crate::broker::{Grant, HostGrant, HostWait, Limits};
+    use bridge_protocol::Rights;
     use bridge_protocol::methods::RegisterParams;
 
     /// Has a bug in one method.
@@ -207,7 +184,7 @@ mod tests {
 
     impl Respond for Host {
         async fn answer(&self, method: &str, _: Option<&RawValue>, _: &Caller) -> Answer {
-            assert_ne!(method, "sandbox/bug");
+            assert_ne!(method, "my/bug");
             Ok(to_raw_value(&1).unwrap())
         }
     }
@@ -220,14 +197,15 @@ mod tests {
     #[tokio::test]
     async fn work_that_panics_is_answered_and_the_next_request_is_served() {
         let hub = Hub::new("s".parse().unwrap(), Limits::default(), HostWait::UntilDeadline);
-        let (host, outbox) = hub.connect(Role::Host, Dialect::JsonRpc);
-        let methods = ["sandbox/bug", "sandbox/well"].map(str::to_owned).to_vec();
+        let grant = Grant::Host(Arc::new(HostGrant::general([], &[])));
+        let (host, outbox) = hub.connect(grant, Dialect::JsonRpc);
+        let methods = ["my/bug", "my/well"].map(str::to_owned).to_vec();
         let registration = RegisterParams { methods, ..RegisterParams::default() };
-        hub.with_broker(|broker, now| broker.register_sandbox(host, registration, now)).unwrap();
+        hub.with_broker(|broker, now| broker.register(host, registration, now)).unwrap();
         hub.settle();
         let serving = tokio::spawn(serve(Arc::new(Host), Arc::clone(&hub), host, outbox));
-        let (client, answers) = hub.connect(Role::Client, Dialect::JsonRpc);
-        for (method, member) in [("sandbox/bug", "error"), ("sandbox/well", "result")] {
+        let (client, answers) = hub.connect(Grant::Client(Rights::ALL), Dialect::JsonRpc);
+        for (method, member) in [("my/bug", "error"), ("my/well", "result")] {
             let text = format!(r#"{{"jsonrpc": "2.0", "id": 7, "method": "{method}"}}"#);
             hub.deliver(Event::Message { peer: client, text: &text });
             let answer = next(&answers).await;

@@ -8,8 +8,9 @@
 //! What it decides, the hub carries out: texts go into the [`outbox`] of a connection, the daemon's
 //! [`own_methods`] are called, deadlines are kept.
 //!
-//! [`run`] and [`serve`] are the two ways to live; both start a [`daemon`]. The [`terminal_host`] and the
-//! [`sandbox_host`] are hosts like any other, except that they live [`in_process`] and need no socket.
+//! [`run`] and [`serve`] are the two ways to live; both start a [`daemon`]. The [`terminal_host`] is a host like
+//! any other, except that it lives [`in_process`] and needs no socket. Sandboxes are processes of their own,
+//! which [`children`] starts, attaches by socket pairs, and starts anew when they end.
 
 pub mod broker;
 pub mod gate;
@@ -24,13 +25,16 @@ pub mod connection;
 pub mod http;
 pub mod server;
 
+pub mod children;
 pub mod config;
 pub mod daemon;
+mod descriptors;
 pub mod in_process;
 pub mod logging;
 mod orphans;
 mod readiness;
 pub mod run;
-pub mod sandbox_host;
+pub mod sandboxes;
+mod secrets;
 pub mod serve;
 pub mod terminal_host;

@@ -24,8 +24,6 @@ fn started(cli: Cli) -> anyhow::Result<ExitCode> {
             let _log = logging::start(&args.bridge, LogLevel::Info)?;
             block_on(serve::serve(args))
         }
-        // It knows no token, and its memory stays open: the environment tells whose process it is.
-        Command::Helper(helper) => helper.run().map(|()| ExitCode::SUCCESS).map_err(Into::into),
     }
 }
 

@@ -1,101 +1,76 @@
-//! The daemon's own methods, `bridge/*` and `runtime/*`, as a jsonrpsee method table.
-//!
-//! The table is looked up directly instead of through jsonrpsee's server: so each call knows its
-//! connection and role, and the answer is printed in the caller's dialect under its own id.
+//! The daemon's own methods, `bridge/*` and `runtime/*`: each is looked up by its name and called with its
+//! typed params. The broker has parsed the message; here only the params are read, once.
 
 use std::sync::Arc;
 
 use bridge_protocol::methods::{
-    Empty, GetRuntime, Hello, HelloParams, HelloResult, ListRuntimes, MethodType, Ping, Register,
-    RegisterParams, RequestRecord, RuntimeRef, Shutdown, Status, Tail, Unregister, Update,
-    UpdateParams,
+    CreateToken, CreateTokenResult, Empty, GetRuntime, Hello, HelloParams, HelloResult,
+    ListRuntimes, MethodType, Ping, Register, RequestRecord, Shutdown, Status, Tail, Unregister,
+    Update,
 };
 use bridge_protocol::text::brief;
-use bridge_protocol::{
-    ErrorKind, Message, Outcome, PROTOCOL_VERSION, WireError, limits::MESSAGE_BYTES,
-};
-use jsonrpsee::core::server::MethodCallback;
-use jsonrpsee::types::{Id, Params};
-use jsonrpsee::{Extensions, Methods, RpcModule};
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use bridge_protocol::{ErrorKind, PROTOCOL_VERSION, WireError};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, json};
-use tracing::info;
+use tracing::{error, info};
 
-use crate::broker::{PeerId, Role};
+use crate::broker::{Grant, PeerId, Role};
 use crate::hub::Hub;
 
-/// Who calls; travels in jsonrpsee's extensions.
-#[derive(Clone)]
-struct Caller {
-    hub: Arc<Hub>,
+/// Who calls.
+struct Caller<'a> {
+    hub: &'a Arc<Hub>,
     peer: PeerId,
     role: Role,
 }
 
-/// All methods.
-pub fn table() -> Methods {
-    let mut table = RpcModule::new(());
-    add::<Hello>(&mut table, None, hello);
-    add::<Ping>(&mut table, None, |_, _| Ok(Empty {}));
-    add::<Status>(&mut table, None, |caller, _| Ok(caller.hub.status()));
-    add::<Tail>(&mut table, None, |caller, _| {
-        caller.hub.with_broker(|broker, _| broker.tail(caller.peer));
-        Ok(Empty {})
-    });
-    add::<Shutdown>(&mut table, Some(Role::Host), |caller, _| {
-        info!(host = %caller.peer, "asked to end");
-        caller.hub.end();
-        Ok(Empty {})
-    });
-    add::<Register>(&mut table, Some(Role::Host), |caller, params: RegisterParams| {
-        let registered =
-            caller.hub.with_broker(|broker, now| broker.register(caller.peer, params, now))?;
-        info!(host = %caller.peer, runtime = registered.runtime_id, "registered");
-        Ok(registered)
-    });
-    add::<Update>(&mut table, Some(Role::Host), |caller, params: UpdateParams| {
-        caller.hub.with_broker(|broker, now| broker.update(caller.peer, params, now))?;
-        Ok(Empty {})
-    });
-    add::<Unregister>(&mut table, Some(Role::Host), |caller, _| {
-        caller.hub.with_broker(|broker, now| broker.detach(caller.peer, now));
-        Ok(Empty {})
-    });
-    add::<ListRuntimes>(&mut table, None, |caller, _| {
-        Ok(caller.hub.with_broker(|broker, _| broker.runtimes()))
-    });
-    add::<GetRuntime>(&mut table, None, |caller, params: RuntimeRef| {
-        caller.hub.with_broker(|broker, _| broker.runtime(&params.runtime_id))
-    });
-    table.into()
-}
+/// What a method came to.
+type Answer = Result<Box<RawValue>, WireError>;
 
-/// Calls a method of the table. One that is not there is an error like any other.
+/// Calls a method. One that does not exist is an error like any other.
 pub fn call(
     hub: &Arc<Hub>,
-    methods: &Methods,
     peer: PeerId,
     role: Role,
     name: &str,
     params: Option<&RawValue>,
-) -> Result<Box<RawValue>, WireError> {
-    let Some(MethodCallback::Sync(method)) = methods.method(name) else {
-        return Err(ErrorKind::MethodNotFound.error(format!("Unknown request type: {name}")));
-    };
-    let mut extensions = Extensions::new();
-    extensions.insert(Caller { hub: Arc::clone(hub), peer, role });
-    let params = Params::new(Some(params.map_or("{}", RawValue::get)));
-    let response = method(Id::Number(0), params, MESSAGE_BYTES, extensions);
-    // jsonrpsee prints whole answers; ours has another id and perhaps another dialect.
-    match Message::parse(response.as_json().get()) {
-        Ok(Message::Response(response)) => match response.outcome {
-            Outcome::Success(result) => Ok(result.to_owned()),
-            Outcome::Failure(error) => Err(serde_json::from_str(error.get())
-                .unwrap_or_else(|_| ErrorKind::InternalError.error("unreadable error"))),
-            Outcome::Malformed => Err(ErrorKind::InternalError.error("malformed answer")),
-        },
-        _ => Err(ErrorKind::InternalError.error("no answer")),
+) -> Answer {
+    let caller = &Caller { hub, peer, role };
+    match name {
+        Hello::NAME => caller.answer::<Hello>(params, |params| caller.hello(params)),
+        Ping::NAME => caller.answer::<Ping>(params, |_| Ok(Empty {})),
+        Status::NAME => caller.answer::<Status>(params, |_| Ok(hub.status())),
+        Tail::NAME => caller.answer::<Tail>(params, |_| {
+            hub.with_broker(|broker, _| broker.tail(peer));
+            Ok(Empty {})
+        }),
+        CreateToken::NAME => caller.answer::<CreateToken>(params, |params| {
+            let grant = hub.with_broker(|broker, _| broker.narrowed(peer, params))?;
+            let token = hub.create_token(grant)?;
+            info!(%peer, "made a token");
+            Ok(CreateTokenResult { token })
+        }),
+        Shutdown::NAME => caller.answer_host::<Shutdown>(params, |_| caller.shut_down()),
+        Register::NAME => caller.answer_host::<Register>(params, |params| {
+            let registered = hub.with_broker(|broker, now| broker.register(peer, params, now))?;
+            info!(host = %peer, runtime = registered.runtime_id, "registered");
+            hub.has_registered();
+            Ok(registered)
+        }),
+        Update::NAME => caller.answer_host::<Update>(params, |params| {
+            hub.with_broker(|broker, now| broker.update(peer, params, now))?;
+            Ok(Empty {})
+        }),
+        Unregister::NAME => caller.answer_host::<Unregister>(params, |_| {
+            hub.with_broker(|broker, now| broker.detach(peer, now));
+            Ok(Empty {})
+        }),
+        ListRuntimes::NAME => caller
+            .answer::<ListRuntimes>(params, |_| Ok(hub.with_broker(|broker, _| broker.runtimes()))),
+        GetRuntime::NAME => caller.answer::<GetRuntime>(params, |params| {
+            hub.with_broker(|broker, _| broker.runtime(&params.runtime_id))
+        }),
+        _ => Err(ErrorKind::MethodNotFound.error(format!("Unknown request type: {name}"))),
     }
 }
 
@@ -119,50 +94,76 @@ pub fn log(record: &RequestRecord) {
     );
 }
 
-/// Enters one method: reads its params, checks the role, calls it.
-fn add<M: MethodType>(
-    table: &mut RpcModule<()>,
-    only: Option<Role>,
-    act: impl Fn(&Caller, M::Params) -> Result<M::Result, WireError> + Send + Sync + 'static,
-) where
-    M::Params: DeserializeOwned,
-    M::Result: Clone + 'static,
-{
-    let method = move |params: Params<'_>, _: &(), extensions: &Extensions| {
-        let caller: &Caller = extensions.get().expect("put there by `call`");
-        if only.is_some_and(|role| role != caller.role) {
-            let reason = format!("only a host may call {}: it needs the host token", M::NAME);
-            return Err(ErrorKind::WrongRole.error(reason));
-        }
-        let params = params.parse().map_err(|error: WireError| {
-            let detail = error.data().map(RawValue::get).unwrap_or_default();
-            ErrorKind::InvalidParams.error(format!(
-                "wrong params for {}: {}",
-                M::NAME,
-                brief(detail)
-            ))
+impl Caller<'_> {
+    /// Reads the params, acts, prints the result.
+    fn answer<M: MethodType>(
+        &self,
+        params: Option<&RawValue>,
+        act: impl FnOnce(M::Params) -> Result<M::Result, WireError>,
+    ) -> Answer {
+        let text = params.map_or("{}", RawValue::get);
+        let params = serde_json::from_str(text).map_err(|error| {
+            let detail = error.to_string();
+            let reason = format!("wrong params for {}: {}", M::NAME, brief(&detail));
+            ErrorKind::InvalidParams.error(reason)
         })?;
-        act(caller, params)
-    };
-    table.register_method(M::NAME, method).expect("each method is entered once");
-}
-
-fn hello(caller: &Caller, params: HelloParams) -> Result<HelloResult, WireError> {
-    if params.protocol != PROTOCOL_VERSION {
-        let reason =
-            format!("this daemon speaks protocol {PROTOCOL_VERSION}: update the older side");
-        let facts = Map::from_iter([("supported".to_owned(), json!([PROTOCOL_VERSION]))]);
-        return Err(ErrorKind::VersionMismatch.error_with(reason, facts));
+        to_raw_value(&act(params)?).map_err(|error| {
+            error!(method = M::NAME, %error, "a result cannot be printed");
+            ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
+        })
     }
-    let session = caller.hub.with_broker(|broker, _| {
-        broker.set_name(caller.peer, &params.name);
-        broker.session().clone()
-    });
-    Ok(HelloResult {
-        protocol: PROTOCOL_VERSION,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        session,
-        rights: None,
-        role: caller.role.name().to_owned(),
-    })
+
+    /// As [`answer`](Self::answer), for methods of hosts.
+    fn answer_host<M: MethodType>(
+        &self,
+        params: Option<&RawValue>,
+        act: impl FnOnce(M::Params) -> Result<M::Result, WireError>,
+    ) -> Answer {
+        match self.role {
+            Role::Host => self.answer::<M>(params, act),
+            Role::Client => {
+                let reason = format!("only a host may call {}: it needs the host token", M::NAME);
+                Err(ErrorKind::WrongRole.error(reason))
+            }
+        }
+    }
+
+    fn hello(&self, params: HelloParams) -> Result<HelloResult, WireError> {
+        if params.protocol != PROTOCOL_VERSION {
+            let reason =
+                format!("this daemon speaks protocol {PROTOCOL_VERSION}: update the older side");
+            let facts = Map::from_iter([("supported".to_owned(), json!([PROTOCOL_VERSION]))]);
+            return Err(ErrorKind::VersionMismatch.error_with(reason, facts));
+        }
+        if params.path.as_ref().is_some_and(|path| !path.starts_with('/')) {
+            let reason = "the path of bridge/hello must be absolute";
+            return Err(ErrorKind::InvalidParams.error(reason));
+        }
+        let (session, rights) = self.hub.with_broker(|broker, _| {
+            broker.set_name(self.peer, &params.name);
+            broker.set_defaults(self.peer, params.runtime_id, params.path);
+            (broker.session().clone(), broker.grant(self.peer).and_then(Grant::rights))
+        });
+        Ok(HelloResult {
+            protocol: PROTOCOL_VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            session,
+            role: self.role.name().to_owned(),
+            rights,
+        })
+    }
+
+    fn shut_down(&self) -> Result<Empty, WireError> {
+        let allowed = self.hub.with_broker(|broker, _| match broker.grant(self.peer) {
+            Some(Grant::Host(grant)) => grant.may_end_daemon(),
+            Some(Grant::Client(_)) | None => false,
+        });
+        if !allowed {
+            let reason = "this host's token does not allow it to end the daemon";
+            return Err(ErrorKind::Forbidden.error(reason));
+        }
+        info!(host = %self.peer, "asked to end");
+        self.hub.end();
+        Ok(Empty {})
+    }
 }

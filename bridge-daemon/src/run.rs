@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge_protocol::env::no_proxy;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -36,17 +35,17 @@ const NOT_FOUND: u8 = 127;
 pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let expects_editor = args.host == HostKind::Editor;
     let name = args.program[0].to_string_lossy().into_owned();
-    let facts = RunFacts { program: Some(name.clone()), wants_editor: expects_editor };
+    let facts =
+        RunFacts { program: Some(name.clone()), wants_editor: expects_editor, rights: args.rights };
     // Before anything is published: a signal must find somebody who cleans up.
     let signals = listen_for_signals()?;
-    let inherited_descriptors = getrlimit(Resource::RLIMIT_NOFILE)?;
     let daemon = Daemon::start(&args.bridge, args.bridge.host_wait(expects_editor), facts).await?;
     let mut host = JoinSet::new();
     if args.host == HostKind::Terminal {
         let terminal = TerminalHost::new(args.chat_command.clone(), args.allow_command.clone());
         host.spawn(terminal.attach(&daemon.hub));
     }
-    let code = match start(&args, &daemon, inherited_descriptors) {
+    let code = match start(&args, &daemon) {
         Ok(child) => exit_code(supervise(child, &daemon, signals, args.grace).await?),
         Err(error) => {
             eprintln!("bridge-daemon: cannot run {name}: {}", remedy(&error));
@@ -61,24 +60,15 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn start(args: &RunArgs, daemon: &Daemon, descriptors: (u64, u64)) -> io::Result<Child> {
+fn start(args: &RunArgs, daemon: &Daemon) -> io::Result<Child> {
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]).envs(daemon.variables()).stdin(Stdio::inherit());
     for name in ["no_proxy", "NO_PROXY"] {
         command.env(name, no_proxy(std::env::var(name).ok().as_deref()));
     }
-    restore_descriptors(&mut command, descriptors);
+    daemon.descriptors.restore_in(&mut command);
     end_with_us(&mut command);
     command.spawn()
-}
-
-/// We raised our own limit of descriptors; the program gets the one that it would have had.
-#[allow(unsafe_code)]
-fn restore_descriptors(command: &mut Command, (soft, hard): (u64, u64)) {
-    // SAFETY: one async-signal-safe system call is made, and nothing is allocated.
-    unsafe {
-        command.pre_exec(move || Ok(setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?));
-    }
 }
 
 async fn supervise(

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, warn};
 
-use crate::broker::Role;
+use crate::broker::Grant;
 use crate::gate::{Admission, Gate, HEAD_BYTES, Head, Refusal, Transport};
 use crate::hub::Hub;
 use crate::{connection, http};
@@ -155,8 +155,8 @@ impl Server {
                 let request = http::serve(Arc::clone(&self.hub), route, socket, bytes);
                 let _ = tokio::time::timeout(HTTP_TIME, request).await;
             }
-            Admission::WebSocket { role, dialect, answer } => {
-                self.upgrade(socket, role, dialect, &answer, bytes).await;
+            Admission::WebSocket { grant, dialect, answer } => {
+                self.upgrade(socket, grant, dialect, &answer, bytes).await;
             }
         }
     }
@@ -174,7 +174,7 @@ impl Server {
     async fn upgrade<S>(
         &self,
         mut socket: S,
-        role: Role,
+        grant: Grant,
         dialect: Dialect,
         answer: &str,
         bytes: Vec<u8>,
@@ -187,7 +187,7 @@ impl Server {
             let rest = bytes[length..].to_vec();
             drop(bytes);
             let hub = Arc::clone(&self.hub);
-            connection::serve(hub, socket, rest, role, dialect, self.ping_interval).await;
+            connection::serve(hub, socket, rest, grant, dialect, self.ping_interval).await;
         }
     }
 

@@ -47,8 +47,10 @@ pub enum ErrorKind {
     ShuttingDown,
     /// No common protocol version.
     VersionMismatch,
-    /// Several windows fit equally well: name one.
+    /// Several runtimes fit equally well: name one by `runtimeId` or by a `path` in its folders.
     AmbiguousRuntime,
+    /// The token does not allow this. Make one that does: `bridge-client token`.
+    Forbidden,
     /// A client tried what only a host may do, or the reverse.
     WrongRole,
     /// There is no such shell, command, file or line.
@@ -65,7 +67,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of the table in PROTOCOL.md.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -84,6 +86,7 @@ impl ErrorKind {
         Self::ShuttingDown,
         Self::VersionMismatch,
         Self::AmbiguousRuntime,
+        Self::Forbidden,
         Self::WrongRole,
         Self::NotFound,
         Self::Conflict,
@@ -113,6 +116,7 @@ impl ErrorKind {
             Self::ShuttingDown => -32056,
             Self::VersionMismatch => -32057,
             Self::AmbiguousRuntime => -32059,
+            Self::Forbidden => -32060,
             Self::WrongRole => -32061,
             Self::NotFound => -32062,
             Self::Conflict => -32063,
@@ -143,6 +147,7 @@ impl ErrorKind {
             Self::ShuttingDown => "ShuttingDown",
             Self::VersionMismatch => "VersionMismatch",
             Self::AmbiguousRuntime => "AmbiguousRuntime",
+            Self::Forbidden => "Forbidden",
             Self::WrongRole => "WrongRole",
             Self::NotFound => "NotFound",
             Self::Conflict => "Conflict",

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use memchr::memmem::Finder;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::message::Dialect;
 use crate::method::{default_timeout, longest_timeout};
 use crate::text::brief;
 
-/// The members of `params` that the daemon itself reads: a deadline and a choice of window.
+/// The members of `params` that the daemon itself reads: a deadline and a choice of runtime.
 #[derive(Debug, Default, Deserialize)]
 pub struct RoutingParams {
     /// Milliseconds; fractions are allowed, 0 or absent means the method's default.
@@ -20,11 +20,14 @@ pub struct RoutingParams {
     /// The runtime that shall answer, as `runtime/list` names it.
     #[serde(default, rename = "runtimeId")]
     pub runtime_id: Option<String>,
+    /// A path for the runtime that has it in its folders. Anything but a text is the host's own business.
+    #[serde(default, deserialize_with = "text_or_nothing")]
+    pub path: Option<String>,
 }
 
-/// What a text must hold to name one of them, be it by escapes.
-static NAMES: LazyLock<[Finder<'static>; 3]> =
-    LazyLock::new(|| [r#""timeout""#, r#""runtimeId""#, r"\u"].map(Finder::new));
+/// Byte sequences, one of which a text holds if it names a routing member, plainly or by escapes.
+static NAMES: LazyLock<[Finder<'static>; 4]> =
+    LazyLock::new(|| [r#""timeout""#, r#""runtimeId""#, r#""path""#, r"\u"].map(Finder::new));
 
 impl RoutingParams {
     /// Reads them, if the params can hold them at all: looking for the names is much cheaper than
@@ -47,6 +50,12 @@ impl RoutingParams {
             _ => Ok(routing),
         }
     }
+}
+
+/// The text, or nothing for a value of another type.
+fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(value.get()).ok())
 }
 
 /// How long a request may take.
@@ -117,7 +126,14 @@ mod tests {
         assert_eq!(read(r#"{"timeout":0}"#).unwrap().timeout, Some(0.0));
         assert_eq!(read(r#"["timeout"]"#).unwrap().timeout, None);
         assert_eq!(read(r#"{"runtimeId":"w1"}"#).unwrap().runtime_id.as_deref(), Some("w1"));
+        assert_eq!(read(r#"{"path":"/w/a"}"#).unwrap().path.as_deref(), Some("/w/a"));
+        assert_eq!(read(r#"{"p\u0061th":"/w"}"#).unwrap().path.as_deref(), Some("/w"));
+        for other in [r#"{"path":5}"#, r#"{"path":null}"#, r#"{"path":["/w"]}"#, r#"{"paths":"/"}"#]
+        {
+            assert_eq!(read(other).unwrap().path, None, "{other}");
+        }
         for bad in [
+            r#"{"path":"/a","path":"/b"}"#,
             r#"{"timeout":"1"}"#,
             r#"{"timeout":-1}"#,
             r#"{"timeout":{}}"#,

@@ -13,12 +13,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
-use sandbox::files::{
-    Destination, Durability, Editor, Existing, Filter, LineRange, Links, ListOptions, Parents,
-    READ_BYTES, Removal, Workspace, WorkspacePath, WriteOptions, copy, create_directory, glob,
-    list, move_entry, read_any, read_bytes, read_text, remove, remove_directory, set_mode, stat,
-    write,
-};
+use sandbox_files::{Destination, Durability, Editor, Existing, Filter, LineRange, Links, ListOptions, Parents, READ_BYTES, Removal, Workspace, WorkspacePath, WriteOptions, copy, create_directory, glob, list, move_entry, read_any, read_bytes, read_text, remove, remove_directory, set_mode, stat, write};
 
 const SECRET: &str = "what lies outside";
 const NAME: &str = "only-outside";

@@ -7,9 +7,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use sandbox::files::{
-    Durability, EDIT_BYTES, Editor, Undo, Workspace, WorkspacePath, WriteOptions, read_bytes, write,
-};
+use sandbox_files::{Durability, EDIT_BYTES, Editor, Undo, Workspace, WorkspacePath, WriteOptions, read_bytes, write};
 use tempfile::TempDir;
 
 static DIRECTORY: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));

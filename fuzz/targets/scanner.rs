@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sandbox::shell::{joined, scan};
+use sandbox_shells::{joined, scan};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((sizes, stream)) = bytes.split_first_chunk::<8>() else { return };

@@ -15,8 +15,6 @@
 mod daemon;
 mod evolve;
 mod http;
-#[path = "../../sandbox/tests/support/kernel_python.rs"]
-mod kernel_python;
 mod program;
 mod sandbox;
 mod socket;
@@ -24,9 +22,9 @@ mod socket;
 pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
-pub use kernel_python::kernel_python;
 pub use program::{Program, command, process_exists, wait_until, wait_until_none, write_program};
 pub use sandbox::{SandboxDaemon, piece};
+pub use sandbox_test_support::kernel_python;
 pub use socket::{Closed, Socket};
 
 use std::time::Duration;

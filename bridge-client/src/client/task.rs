@@ -206,7 +206,7 @@ impl Task {
                 name: event.name.into_owned(),
                 body: event.body.map(ToOwned::to_owned),
             }),
-            Incoming::Cancel(_) | Incoming::Ignored(_) => {}
+            Incoming::Cancel { .. } | Incoming::Ignored(_) => {}
         }
     }
 
@@ -222,11 +222,13 @@ impl Task {
 
     fn connected(&mut self, connection: Box<Connection>) {
         self.link = Link::Up(connection);
-        if !self.options.name.is_empty() {
+        let Options { name, runtime_id, path, .. } = &self.options;
+        if !name.is_empty() || runtime_id.is_some() || path.is_some() {
             let params = HelloParams {
                 protocol: PROTOCOL_VERSION,
-                name: self.options.name.clone(),
-                ..HelloParams::default()
+                name: name.clone(),
+                runtime_id: runtime_id.clone(),
+                path: path.clone(),
             };
             let params = to_raw_value(&params).expect("a number and a string always print");
             if let Ok((_, text)) = self.peer.call(Hello::NAME, Some(&params), Pending::Hello) {

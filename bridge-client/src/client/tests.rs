@@ -460,3 +460,21 @@ async fn the_connection_ends_with_the_last_handle() {
     drop(client);
     side.closed().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_over_a_stream_says_what_it_prefers_and_cannot_connect_again() {
+    let (ours, theirs) = tokio::io::duplex(4096);
+    let options = Options { path: Some("/w".into()), ..Options::default() };
+    let client = Client::over(ours, options).await;
+    let mut side = Side::over(theirs).await;
+    let (id, params) = side.request("bridge/hello").await;
+    assert_eq!(params, serde_json::json!({"protocol": 1, "name": "", "path": "/w"}));
+    side.answer(id, serde_json::json!({})).await;
+    let call = client.call_raw("bridge/ping", None, None);
+    let (id, _) = side.request("bridge/ping").await;
+    side.answer(id, serde_json::json!({})).await;
+    within("the answer", call.answer()).await.unwrap();
+    drop(side);
+    let refused = within("the end", client.call_raw("bridge/ping", None, None).answer()).await.unwrap_err();
+    assert!(matches!(refused, Error::Lost { .. }), "{refused:?}");
+}

@@ -173,3 +173,20 @@ fn ages_are_told_in_one_unit() {
     assert_eq!([age(0), age(119), age(120)], ["0 s", "119 s", "2 min"]);
     assert_eq!([age(7_199), age(7_200), age(172_800)], ["119 min", "2 h", "2 d"]);
 }
+
+#[test]
+fn a_token_file_holds_a_token_and_perhaps_a_line_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("token");
+    let token = "ab".repeat(32);
+    std::fs::write(&file, format!("{token}\n")).unwrap();
+    let address: Address = "unix:/run/x.sock".parse().unwrap();
+    let endpoint = Endpoint::with_token_file(address.clone(), "s".parse().unwrap(), &file).unwrap();
+    assert_eq!((endpoint.token.expose(), endpoint.address), (&*token, address));
+    for bad in ["", "\n", "two words"] {
+        std::fs::write(&file, bad).unwrap();
+        assert!(matches!(read_token(&file), Err(Error::BadSetting { .. })), "{bad:?}");
+    }
+    let missing = read_token(&directory.path().join("none")).unwrap_err().to_string();
+    assert!(missing.contains("name a file that can be read"), "{missing}");
+}

@@ -14,14 +14,16 @@ pub struct Request {
     /// As sent.
     pub params: Option<Box<RawValue>>,
     way_back: WayBack,
-    cancelled: watch::Receiver<bool>,
+    cancelled: watch::Receiver<Option<Cancel>>,
 }
 
 /// Why the answer is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancel {
-    /// The daemon said so: the caller cancelled or left, or the deadline passed.
+    /// The caller has cancelled it.
     Requested,
+    /// The caller has left, or the deadline has passed.
+    Abandoned,
     /// The connection is gone, so no answer can reach anybody.
     Disconnected,
 }
@@ -45,7 +47,7 @@ impl Request {
     pub(super) fn new(
         request: message::Request<'_>,
         replies: mpsc::Sender<Reply>,
-        cancelled: watch::Receiver<bool>,
+        cancelled: watch::Receiver<Option<Cancel>>,
     ) -> Self {
         Self {
             method: request.method.into_owned(),
@@ -65,7 +67,7 @@ impl Request {
             client: Option<u64>,
         }
         let params = Params { event: &event.name, body: event.body, client: event.client };
-        let (way_back, (_, cancelled)) = (WayBack { id: None, replies }, watch::channel(false));
+        let (way_back, (_, cancelled)) = (WayBack { id: None, replies }, watch::channel(None));
         Self {
             method: Event::NAME.to_owned(),
             params: to_raw_value(&params).ok(),
@@ -102,7 +104,7 @@ impl Request {
     /// Whether the answer is no longer wanted: the caller cancelled or left, the deadline passed,
     /// or the connection broke.
     pub fn is_cancelled(&self) -> bool {
-        *self.cancelled.borrow() || self.cancelled.has_changed().is_err()
+        self.cancelled.borrow().is_some() || self.cancelled.has_changed().is_err()
     }
 
     /// Waits until that is so. The handler should then end soon; what it answers hardly matters,
@@ -111,10 +113,9 @@ impl Request {
         if self.way_back.id.is_none() {
             return std::future::pending().await;
         }
-        match self.cancelled.clone().wait_for(|cancelled| *cancelled).await {
-            Ok(_) => Cancel::Requested,
-            Err(_) => Cancel::Disconnected,
-        }
+        let mut cancelled = self.cancelled.clone();
+        let why = cancelled.wait_for(Option::is_some).await.ok().and_then(|why| *why);
+        why.unwrap_or(Cancel::Disconnected)
     }
 
     /// Waits until no answer can reach anybody, because the connection is gone.

@@ -281,3 +281,57 @@ async fn pings_are_answered_while_a_handler_works() {
     ask(&mut side, 1, json!({})).await;
     side.ping().await;
 }
+
+/// A host at one end of a socket pair, as a daemon starts it, and the daemon's end.
+async fn over_a_pair() -> (Host, Side) {
+    let (ours, theirs) = tokio::io::duplex(4096);
+    let attaching = tokio::spawn(Host::over(ours, registration(), Options::default()));
+    let mut side = Side::over(theirs).await;
+    registered(&mut side).await;
+    (within("the host", attaching).await.unwrap().unwrap(), side)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_over_a_stream_registers_without_a_handshake_and_serves() {
+    let (host, mut side) = over_a_pair().await;
+    let serving = tokio::spawn(host.serve(|request| async move { request.params_as::<Value>() }));
+    ask(&mut side, 5, json!({"n": 1})).await;
+    assert_eq!(side.receive().await["result"], json!({"n": 1}));
+    side.close(1001).await;
+    within("the end", serving).await.unwrap().expect("a goodbye is no failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_over_a_stream_ends_at_once_when_the_stream_does() {
+    let (host, side) = over_a_pair().await;
+    let serving = tokio::spawn(host.serve(|_| async { Ok(Value::Null) }));
+    let begun = Instant::now();
+    drop(side);
+    let lost = within("the end", serving).await.unwrap().unwrap_err();
+    assert!(matches!(lost, Error::Lost { .. }), "{lost:?}");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "there is nobody to dial");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_learns_who_no_longer_wants_its_answer() {
+    let (reasons, mut seen) = mpsc::unbounded_channel();
+    let (_serving, _daemon, mut side) = serving(move |request| {
+        let reasons = reasons.clone();
+        async move {
+            reasons.send(request.cancelled().await).unwrap();
+            Ok(Value::Null)
+        }
+    })
+    .await;
+    for (reason, expected) in [
+        ("RequestCancelled", Cancel::Requested),
+        ("Timeout", Cancel::Abandoned),
+        ("CallerGone", Cancel::Abandoned),
+    ] {
+        ask(&mut side, 7, json!({})).await;
+        let params = json!({"id": 7, "reason": reason});
+        side.send(json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": params})).await;
+        assert_eq!(within("the cancel", seen.recv()).await, Some(expected), "{reason}");
+        side.receive().await;
+    }
+}

@@ -155,7 +155,9 @@ fn a_cancel_names_a_request_that_is_being_served_in_any_spelling() {
     peer.serve(&request.id, "kept");
     let cancel = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"\u0031"}}"#;
     match peer.receive(cancel) {
-        Incoming::Cancel(id) => assert_eq!(peer.served(&id), Some(&mut "kept")),
+        Incoming::Cancel { request, by_caller: true } => {
+            assert_eq!(peer.served(&request), Some(&mut "kept"));
+        }
         other => panic!("{other:?}"),
     }
     let number = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#;

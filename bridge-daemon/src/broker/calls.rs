@@ -6,29 +6,22 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use bridge_protocol::method::longest_timeout;
+use bridge_protocol::method::{longest_timeout, needed_rights};
 use bridge_protocol::methods::{CancelParams, ProgressParams, RequestRecord};
-use bridge_protocol::text::brief;
 use bridge_protocol::timeout::{Allowance, RoutingParams};
 use bridge_protocol::{
-    CallId, Dialect, ErrorKind, Method, Outcome, Request, RequestId, Response, WireError, print,
+    CallId, Dialect, ErrorKind, Method, Outcome, Request, RequestId, Response, Rights, WireError,
+    print,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, json};
 
+use super::choice::{Choice, Target};
+use super::errors::{overloaded, shutting_down, timed_out};
+use super::grant::forbidden_rights;
 use super::peers::{PeerId, Urgency};
 use super::pending::{Pending, Stage};
-use super::runtimes::Choice;
-use super::runtimes::is_sandbox;
 use super::{Broker, Effect, HostWait};
-
-/// What callers are told to do when there is no host.
-const HOW_TO_ATTACH: &str = "open the run in VS Code with the Run Bridge extension, or start it with \
-                             `bridge-daemon run --host terminal`";
-
-/// What callers are told to do when there is no sandbox.
-const HOW_TO_GET_A_SANDBOX: &str = "start the daemon with `--sandbox DIR` to let its clients run \
-                                    commands and change files there";
 
 /// The outcome of a request whose caller left.
 const CALLER_GONE: &str = "CallerGone";
@@ -82,20 +75,28 @@ impl Broker {
         if self.pending.len() >= self.limits.total_requests {
             return Err(overloaded("the bridge has too many requests in flight"));
         }
-        let routing = RoutingParams::read(request.params)
+        let mut routing = RoutingParams::read(request.params)
             .map_err(|reason| ErrorKind::InvalidParams.error(reason))?;
         let known = Method::from_name(&request.method);
         let method = match known {
             Some(method) => Cow::Borrowed(method.name()),
             None => Cow::Owned(request.method.clone().into_owned()),
         };
-        let choice = self.runtimes.choose(&method, routing.runtime_id.as_deref());
-        match choice {
+        let missing = self.peers.rights(peer).missing(needed_rights(&method));
+        if missing != Rights::NONE {
+            self.counters.forbidden += 1;
+            return Err(forbidden_rights(&format!("{method} is not allowed"), missing));
+        }
+        let target = match self.peers.defaults(peer) {
+            Some(defaults) => Target::new(&mut routing, defaults),
+            None => Target::default(),
+        };
+        let choice = self.runtimes.choose(&method, &target);
+        match &choice {
             Choice::Host(_) => {}
             Choice::Wait if self.peers.admits_parking(bytes) => {}
             Choice::Wait => return Err(overloaded("too much waits for a host")),
-            Choice::Nobody => return Err(self.nobody(&request.method, routing.runtime_id)),
-            Choice::Ambiguous => return Err(self.ambiguous(&method)),
+            nowhere => return Err(self.not_routed(&request.method, nowhere)),
         }
         let allowance = Allowance::new(routing.timeout, &method);
         let whole = allowance.answer_after(request.dialect);
@@ -122,7 +123,7 @@ impl Broker {
             dialect: request.dialect,
             call_id: request.id.clone().into_owned(),
             method,
-            runtime_id: routing.runtime_id,
+            target,
             allowance,
             bytes,
             started: now,
@@ -157,7 +158,7 @@ impl Broker {
     pub(super) fn forward_parked(&mut self, now: Instant) {
         for id in self.pending.select(|pending| pending.host().is_none()) {
             let Some(pending) = self.pending.get_mut(id) else { continue };
-            let choice = self.runtimes.choose(&pending.method, pending.runtime_id.as_deref());
+            let choice = self.runtimes.choose(&pending.method, &pending.target);
             let Choice::Host(host) = choice else { continue };
             let deadline = pending.started + pending.allowance.answer_after(pending.dialect);
             let method = pending.method.clone();
@@ -231,7 +232,7 @@ impl Broker {
             client: pending.caller.0,
             client_name: self.peers.name(pending.caller).to_owned(),
             method: pending.method.clone(),
-            runtime_id: runtime.map(|runtime| runtime.id.clone()),
+            runtime_id: runtime.map(|runtime| runtime.offer.id.clone()),
             outcome,
             wait_ms: milliseconds(wait),
             host_ms: milliseconds(host),
@@ -329,12 +330,8 @@ impl Broker {
             let Some(pending) = self.pending.get_mut(id) else { return };
             let error = match pending.stage {
                 Stage::Waiting { .. } => {
-                    let method = pending.method.clone();
-                    let waited = (now - pending.started).as_secs_f64();
-                    let reason = format!(
-                        "no host came to answer {method} within {waited:.1} s: {HOW_TO_ATTACH}"
-                    );
-                    self.unavailable(reason)
+                    let (method, waited) = (pending.method.clone(), now - pending.started);
+                    self.nobody_came(&method, waited)
                 }
                 Stage::Sent { .. } => timed_out(pending, now),
             };
@@ -357,37 +354,6 @@ impl Broker {
             self.finish(id, Ending::Failed(ErrorKind::HostGone.error_with(reason, facts)), now);
         }
     }
-
-    fn nobody(&self, method: &str, runtime_id: Option<String>) -> WireError {
-        match runtime_id {
-            Some(id) if self.runtimes.with_id(&id).is_none() => {
-                let id = brief(&id);
-                self.unavailable(format!(
-                    "no runtime {id:?} is attached: `runtime/list` names them"
-                ))
-            }
-            _ if is_sandbox(method) && self.runtimes.sandbox().is_none() => {
-                let reason = format!("this bridge has no sandbox: {HOW_TO_GET_A_SANDBOX}");
-                ErrorKind::MethodNotFound.error(reason)
-            }
-            _ => ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}")),
-        }
-    }
-
-    pub(super) fn unavailable(&self, reason: String) -> WireError {
-        let facts = Map::from_iter([("runtimes".to_owned(), json!(self.runtimes.names()))]);
-        ErrorKind::HostUnavailable.error_with(reason, facts)
-    }
-
-    fn ambiguous(&self, method: &str) -> WireError {
-        let names = self.runtimes.names();
-        let reason = format!(
-            "several windows could run {method} and none had the focus: set params.runtimeId to one of {}",
-            names.join(", ")
-        );
-        let facts = Map::from_iter([("runtimes".to_owned(), json!(names))]);
-        ErrorKind::AmbiguousRuntime.error_with(reason, facts)
-    }
 }
 
 fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
@@ -401,27 +367,4 @@ fn failure(dialect: Dialect, id: &CallId<'_>, error: &WireError) -> (String, Cow
 fn outcome_name(code: i32) -> Cow<'static, str> {
     ErrorKind::from_code(code)
         .map_or_else(|| format!("error {code}").into(), |kind| kind.name().into())
-}
-
-fn overloaded(what: &str) -> WireError {
-    let facts = Map::from_iter([("retryAfterMs".to_owned(), json!(100))]);
-    ErrorKind::Overloaded.error_with(format!("{what}: wait a little, then try again"), facts)
-}
-
-fn shutting_down() -> WireError {
-    ErrorKind::ShuttingDown.error("the bridge is ending")
-}
-
-fn timed_out(pending: &Pending, now: Instant) -> WireError {
-    let elapsed = now - pending.started;
-    let facts = Map::from_iter([
-        ("elapsedMs".to_owned(), json!(elapsed.as_millis() as u64)),
-        ("mayHaveExecuted".to_owned(), json!(true)),
-    ]);
-    let (method, seconds) = (&pending.method, elapsed.as_secs_f64());
-    let reason = format!(
-        "{method} timed out: the host did not answer within {seconds:.1} s; give it a longer timeout, or \
-         look at what it is waiting for"
-    );
-    ErrorKind::Timeout.error_with(reason, facts)
 }

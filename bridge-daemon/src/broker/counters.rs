@@ -11,6 +11,8 @@ pub struct Counters {
     pub failed_requests: u64,
     /// Requests refused because too much was under way.
     pub overloaded: u64,
+    /// Requests and events that the sender's token does not allow.
+    pub forbidden: u64,
     /// Answers that came after the request had ended, twice, or from the wrong host.
     pub late_answers: u64,
     /// Answers that clients tried to give.
@@ -38,6 +40,7 @@ impl Counters {
             ("requests", self.requests),
             ("failedRequests", self.failed_requests),
             ("overloaded", self.overloaded),
+            ("forbidden", self.forbidden),
             ("lateAnswers", self.late_answers),
             ("forgedAnswers", self.forged_answers),
             ("rejectedMessages", self.rejected_messages),
@@ -70,11 +73,12 @@ mod tests {
             events: 10,
             dropped_events: 11,
             slow_consumers: 12,
+            forbidden: 13,
         };
         let shown = counters.named();
         let mut values: Vec<_> = shown.values().copied().collect();
         values.sort_unstable();
-        assert_eq!(values, (1..=12).collect::<Vec<_>>());
+        assert_eq!(values, (1..=13).collect::<Vec<_>>());
         assert_eq!((shown["requests"], shown["slowConsumers"]), (1, 12));
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use bridge_protocol::WireError;
 use bridge_protocol::methods::{RegisterParams, RegisterResult, RuntimeInfo, UpdateParams};
 use bridge_protocol::text::brief;
+use bridge_protocol::{ErrorKind, WireError};
 
 use super::peers::PeerId;
-use super::runtimes::{Origin, Runtime};
+use super::runtimes::Runtime;
 use super::{Broker, CloseReason};
 
 impl Broker {
@@ -18,27 +18,10 @@ impl Broker {
         params: RegisterParams,
         now: Instant,
     ) -> Result<RegisterResult, WireError> {
-        self.enter(host, params, Origin::Connection, now)
-    }
-
-    /// The same for the daemon's own sandbox, whose names no other host can have.
-    pub fn register_sandbox(
-        &mut self,
-        host: PeerId,
-        params: RegisterParams,
-        now: Instant,
-    ) -> Result<RegisterResult, WireError> {
-        self.enter(host, params, Origin::Sandbox, now)
-    }
-
-    fn enter(
-        &mut self,
-        host: PeerId,
-        params: RegisterParams,
-        origin: Origin,
-        now: Instant,
-    ) -> Result<RegisterResult, WireError> {
-        let (runtime_id, replaced) = self.runtimes.register(host, params, origin)?;
+        let Some(grant) = self.peers.host_grant(host) else {
+            return Err(ErrorKind::WrongRole.error("only a host can register"));
+        };
+        let (runtime_id, replaced) = self.runtimes.register(host, grant, params)?;
         if let Some(old) = replaced {
             self.fail_requests_at(old, now);
             self.close(old, CloseReason::Replaced, now);
@@ -79,20 +62,22 @@ impl Broker {
     pub fn runtime(&self, id: &str) -> Result<RuntimeInfo, WireError> {
         match self.runtimes.with_id(id) {
             Some(runtime) => Ok(self.info(runtime)),
-            None => Err(self.unavailable(format!("no runtime {:?} is attached", brief(id)))),
+            None => Err(self.unavailable(format!("no runtime {:?} is attached", brief(id)), None)),
         }
     }
 
     fn info(&self, runtime: &Runtime) -> RuntimeInfo {
-        let mut methods: Vec<_> = runtime.methods.iter().cloned().collect();
+        let offer = &runtime.offer;
+        let mut methods: Vec<_> = offer.methods.iter().cloned().collect();
         methods.sort_unstable();
         RuntimeInfo {
-            runtime_id: runtime.id.clone(),
+            runtime_id: offer.id.clone(),
             title: runtime.title.clone(),
-            workspace_folders: runtime.workspace_folders.clone(),
+            workspace_folders: offer.workspace_folders.clone(),
             methods,
             focused: runtime.focused,
             in_flight: self.pending.count(|pending| pending.host() == Some(runtime.peer)),
+            edge: offer.edge,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! What it guarantees:
 //! - every request that it accepts is answered exactly once, unless its caller is gone;
 //! - an answer goes to the connection that asked, and is believed only from the host that was asked;
+//! - nobody does more than its [`Grant`] allows, and nothing that writes or runs goes to a runtime by a guess;
 //! - a host learns when nobody waits for its answer any more (cancel, deadline, caller gone);
 //! - nothing grows without bound: requests, queues, events and operations are counted, see [`Limits`];
 //! - when everybody has gone, all of its accounts are back at zero.
@@ -14,7 +15,10 @@
 //! It does not know what a chat is: methods of hosts are names, params and results are raw text.
 
 mod calls;
+mod choice;
 mod counters;
+mod errors;
+mod grant;
 mod hosts;
 mod limits;
 mod operations;
@@ -24,22 +28,21 @@ mod runtimes;
 
 use std::time::{Duration, Instant};
 
-use bridge_protocol::methods::RequestRecord;
+use bridge_protocol::methods::{CreateTokenParams, RequestRecord};
 use bridge_protocol::{
     CallId, Dialect, ErrorKind, Message, Rejection, SessionId, WireError, print,
 };
 use serde_json::value::RawValue;
 
 pub use counters::Counters;
+pub use grant::{Grant, HostGrant};
 pub use limits::Limits;
 pub use operations::SubmitError;
 pub use peers::{PeerId, Role};
 
 use operations::Operations;
-use peers::{Peers, Urgency};
+use peers::{Defaults, Peers, Urgency};
 use pending::PendingRequests;
-pub(crate) use runtimes::SANDBOX;
-
 use runtimes::Runtimes;
 
 /// How long a request waits for a host when none is attached.
@@ -58,8 +61,8 @@ pub enum Event<'a> {
     Connected {
         /// Its number, never used before.
         peer: PeerId,
-        /// By the token that it showed.
-        role: Role,
+        /// What it may do, by the token that it showed.
+        grant: Grant,
         /// The dialect to use when a message does not tell.
         dialect: Dialect,
     },
@@ -193,7 +196,7 @@ impl Broker {
     /// Takes an event and says what is to be done about it, in this order.
     pub fn handle(&mut self, event: Event<'_>, now: Instant) -> Vec<Effect> {
         match event {
-            Event::Connected { peer, role, dialect } => self.peers.connect(peer, role, dialect),
+            Event::Connected { peer, grant, dialect } => self.peers.connect(peer, grant, dialect),
             Event::Message { peer, text } => self.on_message(peer, text, now),
             Event::Called { call, outcome } => self.on_called(call, outcome),
             Event::Sent { peer, messages, bytes } => {
@@ -261,6 +264,24 @@ impl Broker {
         self.peers.set_name(peer, name);
     }
 
+    /// Remembers which runtime requests of this connection are for if they name none.
+    pub fn set_defaults(&mut self, peer: PeerId, runtime_id: Option<String>, path: Option<String>) {
+        self.peers.set_defaults(peer, Defaults { runtime_id, path });
+    }
+
+    /// What a connection may do. `None` once it has gone.
+    pub fn grant(&self, peer: PeerId) -> Option<&Grant> {
+        self.peers.grant(peer)
+    }
+
+    /// The part of a connection's own grant that it asks for by `bridge/createToken`.
+    pub fn narrowed(&self, peer: PeerId, wanted: CreateTokenParams) -> Result<Grant, WireError> {
+        match self.peers.grant(peer) {
+            Some(grant) => grant.narrowed(wanted),
+            None => Err(ErrorKind::InternalError.error("the connection has ended")),
+        }
+    }
+
     /// Sends this connection a record of each request that ends.
     pub fn tail(&mut self, peer: PeerId) {
         self.peers.set_tail(peer);
@@ -309,6 +330,10 @@ impl Broker {
                 self.on_progress(peer, note.params, now);
             }
             (Message::Response(response), Role::Host) => self.on_response(peer, response, now),
+            // An event has no answer that could say why it goes nowhere.
+            (Message::Event(_), _) if !self.peers.grant(peer).is_some_and(Grant::may_talk) => {
+                self.counters.forbidden += 1;
+            }
             (Message::Event(event), Role::Client) => self.on_client_event(peer, &event, now),
             (Message::Event(event), Role::Host) => self.on_host_event(&event),
             // A client that answers, or a notification that nobody knows: nothing can be said back.

@@ -2,18 +2,36 @@
 //!
 //! The model knows each request that was sent and what may still happen to it. After every step:
 //! no answer reached a wrong connection or came twice, and the host saw a cancel for each request
-//! that ended while it worked on it. In the end, when everybody has gone, all accounts are at zero.
+//! that ended while it worked on it. A request that reached a host was allowed by its caller's rights, and
+//! the host was the one that the request named, or the only one that it could mean. In the end, when everybody
+//! has gone, all accounts are at zero.
 
 use std::collections::{HashMap, HashSet};
 
+use bridge_protocol::Rights;
+use bridge_protocol::method::needed_rights;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::tests::World;
+use super::tests::{World, general};
 use super::*;
 
 const CLIENTS: u64 = 4;
-const HOSTS: u64 = 2;
+/// Slots of hosts: two windows, two sandboxes of the daemon's own, and an edge.
+const HOSTS: u64 = 5;
+const WINDOWS: u64 = 2;
+const EDGE: u64 = 4;
+/// Runtime ids by slot.
+const IDS: [&str; 5] = ["r0", "r1", "outer", "inner", "edge"];
+/// Folders of the sandboxes.
+const FOLDERS: [&str; 5] = ["", "", "/w", "/w/inner", ""];
+const TOOLS: [&str; 3] = ["file/read", "file/write", "shell/run"];
+/// Rights of clients by slot.
+const RIGHTS: [&str; 4] =
+    ["chat,read,write,run,editor", "chat", "read,run", "chat,read,write,run,editor"];
+const METHODS: [&str; 5] =
+    ["vscode/chat", "file/read", "file/write", "shell/run", "action/execute"];
+const PATHS: [&str; 5] = ["/w", "/w/inner/x", "/w/innermost", "/elsewhere", "relative"];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -25,7 +43,8 @@ enum Step {
         client: u64,
         bridge: bool,
         timeout: u16,
-        named_host: Option<u64>,
+        method: &'static str,
+        target: Target,
         size: u16,
     },
     Answer {
@@ -69,6 +88,26 @@ enum Step {
     FinishClosing,
 }
 
+/// What a request says about its runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Any,
+    Host(u64),
+    Path(&'static str),
+}
+
+fn target() -> impl Strategy<Value = Target> {
+    prop_oneof![
+        2 => Just(Target::Any),
+        1 => (0..HOSTS).prop_map(Target::Host),
+        2 => prop::sample::select(&PATHS).prop_map(Target::Path),
+    ]
+}
+
+fn method() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("vscode/chat"), prop::sample::select(&METHODS)]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let client = 0..CLIENTS;
     let host = 0..HOSTS;
@@ -77,8 +116,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => host.clone().prop_map(Step::ConnectHost),
         1 => client.clone().prop_map(Step::CloseClient),
         1 => host.clone().prop_map(Step::CloseHost),
-        12 => (client.clone(), any::<bool>(), 0..3000u16, prop::option::weighted(0.3, 0..HOSTS), 0..200u16)
-            .prop_map(|(client, bridge, timeout, named_host, size)| Step::Request { client, bridge, timeout, named_host, size }),
+        12 => (client.clone(), any::<bool>(), 0..3000u16, method(), target(), 0..200u16)
+            .prop_map(|(client, bridge, timeout, method, target, size)| Step::Request { client, bridge, timeout, method, target, size }),
         8 => (host.clone(), any::<usize>(), any::<bool>()).prop_map(|(host, which, fails)| Step::Answer { host, which, fails }),
         1 => (host.clone(), any::<usize>()).prop_map(|(host, which)| Step::AnswerTwice { host, which }),
         3 => (host.clone(), any::<usize>()).prop_map(|(host, which)| Step::Progress { host, which }),
@@ -99,6 +138,9 @@ struct Sent {
     client: PeerId,
     id: u64,
     bridge: bool,
+    method: &'static str,
+    target: Target,
+    rights: Rights,
     answers: usize,
     client_gone: bool,
 }
@@ -114,6 +156,8 @@ struct Model {
     answered: Vec<(PeerId, u64)>,
     seen: HashSet<u64>,
     closing: Vec<PeerId>,
+    /// Sandboxes that have registered once: the daemon starts them anew, so they count as if they were there.
+    sandboxes: HashSet<u64>,
 }
 
 impl Model {
@@ -143,6 +187,7 @@ impl Model {
             answered: Vec::new(),
             seen: HashSet::new(),
             closing: Vec::new(),
+            sandboxes: HashSet::new(),
         }
     }
 
@@ -155,15 +200,29 @@ impl Model {
         match step {
             Step::ConnectClient(slot) if !self.clients.contains_key(&slot) => {
                 let number = self.draw();
-                self.clients.insert(slot, self.world.client(number));
+                let rights = RIGHTS[slot as usize].parse().unwrap();
+                self.clients.insert(slot, self.world.client_with(number, rights));
             }
             Step::ConnectHost(slot) => {
                 // The same runtime on a new connection, sometimes while the old one is there.
                 let number = self.draw();
-                let peer = self.world.connect(number, Role::Host, Dialect::JsonRpc);
-                let methods = json!(["vscode/chat", "dapEvent"]);
-                self.world
-                    .register(peer, json!({"runtimeId": format!("r{slot}"), "methods": methods}));
+                let id = IDS[slot as usize];
+                let (grant, methods, edge) = match slot {
+                    0..WINDOWS => (general(), json!(["vscode/chat", "dapEvent"]), false),
+                    EDGE => {
+                        (HostGrant::child(id, &["action"], true), json!(["action/execute"]), true)
+                    }
+                    _ => (HostGrant::child(id, &["file", "shell"], false), json!(TOOLS), false),
+                };
+                let peer = self.world.host_with(number, grant);
+                let folders = json!([FOLDERS[slot as usize]]);
+                self.world.register(
+                    peer,
+                    json!({"runtimeId": id, "methods": methods, "workspaceFolders": folders, "edge": edge}),
+                );
+                if (WINDOWS..EDGE).contains(&slot) {
+                    self.sandboxes.insert(slot);
+                }
                 if let Some(old) = self.hosts.insert(slot, peer) {
                     self.close_host(old);
                 }
@@ -178,8 +237,8 @@ impl Model {
                     self.close_host(peer);
                 }
             }
-            Step::Request { client, bridge, timeout, named_host, size } => {
-                self.request(client, bridge, timeout, named_host, size);
+            Step::Request { client, bridge, timeout, method, target, size } => {
+                self.request(client, bridge, timeout, method, target, size);
             }
             Step::Answer { host, which, fails } => self.answer(host, which, fails),
             Step::AnswerTwice { host, which } => {
@@ -256,7 +315,8 @@ impl Model {
         client: u64,
         bridge: bool,
         timeout: u16,
-        named_host: Option<u64>,
+        method: &'static str,
+        target: Target,
         size: u16,
     ) {
         let Some(peer) = self.clients.get(&client).copied() else { return };
@@ -267,18 +327,29 @@ impl Model {
             return; // Nobody listens to it any more.
         }
         let id = self.draw();
-        let mut params = json!({"timeout": timeout, "pad": "x".repeat(size.into())});
-        if let Some(host) = named_host {
-            params["runtimeId"] = json!(format!("r{host}"));
+        let mut params = json!({"tag": id, "timeout": timeout, "pad": "x".repeat(size.into())});
+        match target {
+            Target::Any => {}
+            Target::Host(host) => params["runtimeId"] = json!(IDS[host as usize]),
+            Target::Path(path) => params["path"] = json!(path),
         }
-        self.sent.push(Sent { client: peer, id, bridge, answers: 0, client_gone: false });
+        let rights = RIGHTS[client as usize].parse().unwrap();
+        let sent = Sent {
+            client: peer,
+            id,
+            bridge,
+            method,
+            target,
+            rights,
+            answers: 0,
+            client_gone: false,
+        };
+        self.sent.push(sent);
         self.world.says(
             peer,
             match bridge {
-                true => json!({"id": id, "type": "chat", "params": params}),
-                false => {
-                    json!({"jsonrpc": "2.0", "id": id, "method": "vscode/chat", "params": params})
-                }
+                true => json!({"id": id, "type": method, "params": params}),
+                false => json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
             },
         );
     }
@@ -349,7 +420,8 @@ impl Model {
 
     fn check_message(&mut self, peer: PeerId, message: &Value) {
         match message["method"].as_str() {
-            Some("vscode/chat") => {
+            Some(method) if METHODS.contains(&method) => {
+                self.check_route(peer, method, message["params"]["tag"].as_u64().unwrap());
                 let id = message["id"].as_u64().unwrap();
                 assert!(self.seen.insert(id), "request {id} was forwarded twice");
                 self.working.entry(peer).or_default().push(id);
@@ -381,6 +453,55 @@ impl Model {
                 sent.answers += 1;
             }
         }
+    }
+
+    /// A request may have reached this host: its caller had the rights, and nobody else could be meant.
+    fn check_route(&self, host: PeerId, method: &str, tag: u64) {
+        let sent = self.sent.iter().find(|sent| sent.id == tag).unwrap();
+        assert_eq!(sent.method, method);
+        assert!(
+            sent.rights.include(needed_rights(method)),
+            "{method} by a client with {}",
+            sent.rights
+        );
+        let slot = slot_of(&self.hosts, host)
+            .unwrap_or_else(|| panic!("{method} reached a host that has gone"));
+        let (id, target) = (IDS[slot as usize], sent.target);
+        match method {
+            "action/execute" => assert_eq!(slot, EDGE, "an edge takes its methods"),
+            "vscode/chat" => {
+                assert!(slot < WINDOWS, "a chat reached {id}");
+                assert!(
+                    !matches!(target, Target::Host(named) if named != slot),
+                    "{target:?} reached {id}"
+                );
+            }
+            tool => {
+                let meant = match target {
+                    Target::Host(named) => Some(named),
+                    Target::Path(path) if path.starts_with('/') => self.by_path(tool, path),
+                    Target::Path(_) | Target::Any => self.only_sandbox(),
+                };
+                assert_eq!(meant, Some(slot), "{tool} for {target:?} reached {id}");
+            }
+        }
+    }
+
+    fn only_sandbox(&self) -> Option<u64> {
+        let mut sandboxes = self.sandboxes.iter().copied();
+        sandboxes.next().filter(|_| self.sandboxes.len() == 1)
+    }
+
+    /// Written out for the paths of this model.
+    fn by_path(&self, tool: &str, path: &str) -> Option<u64> {
+        let (outer, inner) = (WINDOWS, WINDOWS + 1);
+        let holders: &[u64] = match path {
+            "/w/inner/x" => &[inner, outer],
+            "/w" | "/w/innermost" => &[outer],
+            _ => &[],
+        };
+        let holder = holders.iter().copied().find(|slot| self.sandboxes.contains(slot));
+        holder.or_else(|| self.only_sandbox().filter(|_| tool.starts_with("file/")))
     }
 
     /// Whatever is left is decided by time, or by the end of the daemon.

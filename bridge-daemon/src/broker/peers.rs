@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
-use bridge_protocol::{Dialect, RequestId};
+use bridge_protocol::{Dialect, RequestId, Rights};
 use rustc_hash::FxHashMap;
 
+use super::grant::{Grant, HostGrant};
 use super::limits::Limits;
 
 /// Longest name of a caller that is kept, in characters.
@@ -21,7 +23,7 @@ impl fmt::Display for PeerId {
     }
 }
 
-/// What a connection may do, fixed by the token that it showed.
+/// Which side of a request a connection is on, fixed by the token that it showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Scripts, agents, the command line: they call.
@@ -51,11 +53,19 @@ pub(super) enum Urgency {
     Progress,
 }
 
+/// What a connection has chosen for requests that name no runtime.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Defaults {
+    pub runtime_id: Option<String>,
+    pub path: Option<String>,
+}
+
 #[derive(Debug)]
 struct Peer {
-    role: Role,
+    grant: Grant,
     dialect: Dialect,
     name: String,
+    defaults: Defaults,
     closing: bool,
     violations: usize,
     queue: Load,
@@ -106,11 +116,12 @@ impl Peers {
         Self { limits, peers: FxHashMap::default(), tails: Vec::new(), total_bytes: 0 }
     }
 
-    pub fn connect(&mut self, peer: PeerId, role: Role, dialect: Dialect) {
+    pub fn connect(&mut self, peer: PeerId, grant: Grant, dialect: Dialect) {
         let state = Peer {
-            role,
+            grant,
             dialect,
             name: String::new(),
+            defaults: Defaults::default(),
             closing: false,
             violations: 0,
             queue: Load::default(),
@@ -131,12 +142,30 @@ impl Peers {
     }
 
     pub fn role(&self, peer: PeerId) -> Option<Role> {
-        self.peers.get(&peer).map(|state| state.role)
+        self.peers.get(&peer).map(|state| state.grant.role())
+    }
+
+    /// What the connection may do.
+    pub fn grant(&self, peer: PeerId) -> Option<&Grant> {
+        self.peers.get(&peer).map(|state| &state.grant)
+    }
+
+    /// The rights of a client; none for anybody else.
+    pub fn rights(&self, peer: PeerId) -> Rights {
+        self.grant(peer).and_then(Grant::rights).unwrap_or(Rights::NONE)
+    }
+
+    /// What a host may register.
+    pub fn host_grant(&self, peer: PeerId) -> Option<&Arc<HostGrant>> {
+        match self.grant(peer)? {
+            Grant::Host(grant) => Some(grant),
+            Grant::Client(_) => None,
+        }
     }
 
     /// The role, unless the connection is being closed.
     pub fn role_of_open(&self, peer: PeerId) -> Option<Role> {
-        self.peers.get(&peer).filter(|state| !state.closing).map(|state| state.role)
+        self.peers.get(&peer).filter(|state| !state.closing).map(|state| state.grant.role())
     }
 
     /// Every connection, oldest first.
@@ -148,7 +177,7 @@ impl Peers {
 
     /// The dialect of a client; hosts get no events of other hosts.
     pub fn client_dialect(&self, peer: PeerId) -> Option<Dialect> {
-        let client = self.peers.get(&peer).filter(|state| state.role == Role::Client);
+        let client = self.peers.get(&peer).filter(|state| state.grant.role() == Role::Client);
         client.map(|state| state.dialect)
     }
 
@@ -162,7 +191,7 @@ impl Peers {
     }
 
     pub fn clients(&self) -> usize {
-        self.peers.values().filter(|state| state.role == Role::Client).count()
+        self.peers.values().filter(|state| state.grant.role() == Role::Client).count()
     }
 
     pub fn total_bytes(&self) -> usize {
@@ -176,6 +205,16 @@ impl Peers {
     pub fn set_name(&mut self, peer: PeerId, name: &str) {
         if let Some(state) = self.peers.get_mut(&peer) {
             state.name = name.chars().filter(|char| !char.is_control()).take(NAME_CHARS).collect();
+        }
+    }
+
+    pub fn defaults(&self, peer: PeerId) -> Option<&Defaults> {
+        self.peers.get(&peer).map(|state| &state.defaults)
+    }
+
+    pub fn set_defaults(&mut self, peer: PeerId, defaults: Defaults) {
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.defaults = defaults;
         }
     }
 
@@ -321,7 +360,8 @@ impl Peers {
     /// their answers are what makes room.
     pub fn change_of_reading(&mut self, peer: PeerId) -> Option<bool> {
         let limits = self.limits;
-        let state = self.peers.get_mut(&peer).filter(|state| state.role == Role::Client)?;
+        let client = |state: &&mut Peer| state.grant.role() == Role::Client;
+        let state = self.peers.get_mut(&peer).filter(client)?;
         let within = state.in_flight.messages < limits.client_requests
             && state.in_flight.bytes < limits.client_bytes
             && state.queue.messages < limits.queue_messages / 2

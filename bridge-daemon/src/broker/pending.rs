@@ -9,6 +9,7 @@ use bridge_protocol::{CallId, Dialect, RequestId};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
+use super::choice::Target;
 use super::peers::PeerId;
 
 /// One request in flight.
@@ -18,7 +19,7 @@ pub(super) struct Pending {
     pub dialect: Dialect,
     pub call_id: CallId<'static>,
     pub method: Cow<'static, str>,
-    pub runtime_id: Option<String>,
+    pub target: Target,
     pub allowance: Allowance,
     pub bytes: usize,
     pub started: Instant,

@@ -1,15 +1,16 @@
-//! The hosts that have registered, and which of them a request is for.
+//! The hosts that have registered, and those that were here before.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bridge_protocol::methods::{RegisterParams, UpdateParams};
-use bridge_protocol::{ErrorKind, Event as DapEvent, SessionId, WireError};
-use bridge_protocol::{Method, limits};
+use bridge_protocol::{ErrorKind, WireError, limits};
 use rustc_hash::FxHashSet;
 
+use super::grant::{HostGrant, checked_id, is_tool_name};
 use super::peers::PeerId;
 
-/// Names of runtimes that were here before: a request for one of them waits for its return.
+/// Runtimes that were here before and may come back: a request for one of them waits for its return.
 const REMEMBERED: usize = 64;
 /// A host registers at most this many methods.
 const METHODS: usize = 256;
@@ -17,86 +18,57 @@ const METHODS: usize = 256;
 const FOLDERS: usize = 64;
 const TEXT_BYTES: usize = 4096;
 
-/// Whether only the daemon's own sandbox may serve this name.
-pub(super) fn is_sandbox(name: &str) -> bool {
-    ["shell/", "file/", "action/"].iter().any(|family| name.starts_with(family))
-}
-
-/// Name of the daemon's own sandbox among the runtimes.
-pub(crate) const SANDBOX: &str = "sandbox";
-
-/// Where a registration comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// From a host like any other. The name [`SANDBOX`] and methods `sandbox/*` and `action/*` are not for it: who
-    /// took them could read and forge every command of a client.
-    Connection,
-    /// From the daemon's own sandbox.
-    Sandbox,
-}
-
 /// A host that has registered.
 #[derive(Debug)]
 pub(super) struct Runtime {
     pub peer: PeerId,
-    pub id: String,
+    pub grant: Arc<HostGrant>,
     pub title: String,
+    pub offer: Offer,
+    pub focused: bool,
+    /// Grows with each gain of focus; 0 when it never had any.
+    pub last_focus: u64,
+}
+
+/// What a runtime serves, and for which folders.
+#[derive(Debug)]
+pub(super) struct Offer {
+    pub id: String,
     pub workspace_folders: Vec<String>,
     /// At most [`METHODS`], so it does no harm if their names collide.
     pub methods: FxHashSet<String>,
-    pub focused: bool,
-    /// Grows with each gain of focus; 0 when it never had any.
-    last_focus: u64,
+    /// Whether its methods are for every runtime.
+    pub edge: bool,
 }
 
-/// Where a request goes.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// To this host.
-    Host(PeerId),
-    /// Nowhere yet: a host that could take it may come.
-    Wait,
-    /// Nowhere ever.
-    Nobody,
-    /// More than one is equally good, and guessing could do harm.
-    Ambiguous,
+/// A runtime whose connection has ended.
+#[derive(Debug)]
+pub(super) struct Departed {
+    pub offer: Offer,
+    /// Whether the daemon starts it anew. It then counts as if it was there, and requests wait for it.
+    pub returns: bool,
 }
 
 /// All hosts that have registered, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
-    runtimes: Vec<Runtime>,
-    departed: VecDeque<String>,
+    pub(super) attached: Vec<Runtime>,
+    pub(super) departed: VecDeque<Departed>,
     focus_clock: u64,
     drawn: u64,
 }
 
 impl Runtimes {
     pub fn iter(&self) -> impl Iterator<Item = &Runtime> {
-        self.runtimes.iter()
+        self.attached.iter()
     }
 
     pub fn get(&self, peer: PeerId) -> Option<&Runtime> {
-        self.runtimes.iter().find(|runtime| runtime.peer == peer)
+        self.attached.iter().find(|runtime| runtime.peer == peer)
     }
 
     pub fn with_id(&self, id: &str) -> Option<&Runtime> {
-        self.runtimes.iter().find(|runtime| runtime.id == id)
-    }
-
-    /// The daemon's own sandbox, if it has one.
-    pub fn sandbox(&self) -> Option<&Runtime> {
-        self.with_id(SANDBOX)
-    }
-
-    /// All but the sandbox, which does nothing that an editor does.
-    fn windows(&self) -> impl Iterator<Item = &Runtime> {
-        self.runtimes.iter().filter(|runtime| runtime.id != SANDBOX)
-    }
-
-    /// The names of those that a caller might choose from, for error messages.
-    pub fn names(&self) -> Vec<&str> {
-        self.windows().map(|runtime| runtime.id.as_str()).collect()
+        self.attached.iter().find(|runtime| runtime.offer.id == id)
     }
 
     /// Enters or replaces a registration. Returns the name and, if another connection held it,
@@ -104,33 +76,25 @@ impl Runtimes {
     pub fn register(
         &mut self,
         peer: PeerId,
+        grant: &Arc<HostGrant>,
         params: RegisterParams,
-        origin: Origin,
     ) -> Result<(String, Option<PeerId>), WireError> {
-        let id = match params.runtime_id {
-            Some(id) if id == SANDBOX && origin == Origin::Connection => {
-                let reason = "the runtimeId \"sandbox\" is the daemon's own: choose another";
-                return Err(ErrorKind::InvalidParams.error(reason));
-            }
-            // The same characters as a session id: safe wherever it is shown.
-            Some(id) if id.parse::<SessionId>().is_ok() => id,
-            Some(_) => {
-                let reason = "runtimeId must be 1 to 64 of the characters A-Z a-z 0-9 _ -";
-                return Err(ErrorKind::InvalidParams.error(reason));
-            }
-            None => self.draw_id(),
-        };
-        let methods = checked_methods(params.methods, origin)?;
+        let methods = checked_methods(params.methods, grant)?;
         let workspace_folders = checked_texts(params.workspace_folders)?;
+        let id = self.id_for(grant, params.runtime_id)?;
+        if params.edge {
+            grant.check_edge()?;
+            self.check_no_other_edge(&id, &methods)?;
+        }
         let replaced = self.with_id(&id).map(|old| old.peer).filter(|old| *old != peer);
-        self.runtimes.retain(|old| old.id != id && old.peer != peer);
-        self.departed.retain(|departed| *departed != id);
-        self.runtimes.push(Runtime {
+        self.attached.retain(|old| old.offer.id != id && old.peer != peer);
+        self.departed.retain(|departed| departed.offer.id != id);
+        let offer = Offer { id: id.clone(), workspace_folders, methods, edge: params.edge };
+        self.attached.push(Runtime {
             peer,
-            id: id.clone(),
+            grant: Arc::clone(grant),
             title: shortened(params.title),
-            workspace_folders,
-            methods,
+            offer,
             focused: false,
             last_focus: 0,
         });
@@ -140,29 +104,63 @@ impl Runtimes {
         Ok((id, replaced))
     }
 
+    fn id_for(&mut self, grant: &HostGrant, wanted: Option<String>) -> Result<String, WireError> {
+        match (wanted, grant.only_id()) {
+            (Some(id), _) => {
+                checked_id(&id)?;
+                grant.check_id(&id)?;
+                Ok(id)
+            }
+            (None, Some(only)) => Ok(only.to_owned()),
+            (None, None) if grant.takes_drawn_ids() => Ok(self.draw_id(grant)),
+            (None, None) => {
+                let reason = "the token is for several runtimeIds: say which one this host has";
+                Err(ErrorKind::InvalidParams.error(reason))
+            }
+        }
+    }
+
     /// A name that no host has.
-    fn draw_id(&mut self) -> String {
+    fn draw_id(&mut self, grant: &HostGrant) -> String {
         loop {
             self.drawn += 1;
             let id = format!("runtime-{}", self.drawn);
-            if self.with_id(&id).is_none() {
+            if self.with_id(&id).is_none() && grant.allows_id(&id) {
                 return id;
             }
         }
     }
 
+    /// A method of two edges could only be routed by a guess.
+    fn check_no_other_edge(&self, id: &str, methods: &FxHashSet<String>) -> Result<(), WireError> {
+        let others = self.attached.iter().filter(|other| other.offer.edge && other.offer.id != id);
+        match others.flat_map(|other| &other.offer.methods).find(|name| methods.contains(*name)) {
+            Some(taken) => {
+                let reason = format!("another edge serves {taken:?} already: detach it first");
+                Err(ErrorKind::Conflict.error(reason))
+            }
+            None => Ok(()),
+        }
+    }
+
     pub fn update(&mut self, peer: PeerId, params: UpdateParams) -> Result<(), WireError> {
-        let methods = params.methods.map(|names| checked_methods(names, Origin::Connection));
-        let methods = methods.transpose()?;
-        let folders = params.workspace_folders.map(checked_texts).transpose()?;
-        let Some(runtime) = self.runtimes.iter_mut().find(|runtime| runtime.peer == peer) else {
+        let Some(runtime) = self.get(peer) else {
             return Err(ErrorKind::InvalidRequest.error("call runtime/register first"));
         };
+        let grant = Arc::clone(&runtime.grant);
+        let methods = params.methods.map(|names| checked_methods(names, &grant)).transpose()?;
+        let folders = params.workspace_folders.map(checked_texts).transpose()?;
+        if let Some(methods) = methods.as_ref().filter(|_| runtime.offer.edge) {
+            self.check_no_other_edge(&runtime.offer.id, methods)?;
+        }
+        let Some(runtime) = self.attached.iter_mut().find(|runtime| runtime.peer == peer) else {
+            return Ok(());
+        };
         if let Some(methods) = methods {
-            runtime.methods = methods;
+            runtime.offer.methods = methods;
         }
         if let Some(folders) = folders {
-            runtime.workspace_folders = folders;
+            runtime.offer.workspace_folders = folders;
         }
         if let Some(title) = params.title {
             runtime.title = shortened(title);
@@ -175,57 +173,24 @@ impl Runtimes {
         Ok(())
     }
 
-    /// Takes a host off the list, but remembers its name. Returns whether it was there.
+    /// Takes a host off the list, but remembers it. Returns whether it was there.
     pub fn remove(&mut self, peer: PeerId) -> bool {
-        let Some(at) = self.runtimes.iter().position(|runtime| runtime.peer == peer) else {
+        let Some(at) = self.attached.iter().position(|runtime| runtime.peer == peer) else {
             return false;
         };
-        let id = self.runtimes.remove(at).id;
-        if self.departed.len() == REMEMBERED {
-            self.departed.pop_front();
+        let Runtime { offer, grant, .. } = self.attached.remove(at);
+        if self.departed.iter().filter(|departed| !departed.returns).count() == REMEMBERED
+            && let Some(oldest) = self.departed.iter().position(|departed| !departed.returns)
+        {
+            self.departed.remove(oldest);
         }
-        self.departed.push_back(id);
+        self.departed.push_back(Departed { offer, returns: grant.returns() });
         true
-    }
-
-    /// Which host a request is for.
-    pub fn choose(&self, method: &str, runtime_id: Option<&str>) -> Choice {
-        let known = Method::from_name(method);
-        if let Some(id) = runtime_id {
-            return match self.with_id(id) {
-                Some(runtime) if runtime.methods.contains(method) => Choice::Host(runtime.peer),
-                Some(_) => Choice::Nobody,
-                None if self.departed.iter().any(|departed| departed == id) => Choice::Wait,
-                None => Choice::Nobody,
-            };
-        }
-        let candidates = || self.runtimes.iter().filter(|runtime| runtime.methods.contains(method));
-        // `max_by_key` returns the last of equals, here the newest.
-        match candidates().max_by_key(|runtime| (runtime.focused, runtime.last_focus)) {
-            Some(best)
-                if known == Some(Method::ExecuteCommand)
-                    && best.last_focus == 0
-                    && candidates().count() > 1 =>
-            {
-                Choice::Ambiguous
-            }
-            Some(best) => Choice::Host(best.peer),
-            None if known.is_some() && self.windows().next().is_none() => Choice::Wait,
-            None => Choice::Nobody,
-        }
-    }
-
-    /// The host that shall hear of events.
-    pub fn for_events(&self) -> Option<PeerId> {
-        match self.choose(DapEvent::NAME, None) {
-            Choice::Host(peer) => Some(peer),
-            Choice::Wait | Choice::Nobody | Choice::Ambiguous => None,
-        }
     }
 
     fn focus(&mut self, peer: PeerId) {
         self.focus_clock += 1;
-        for runtime in &mut self.runtimes {
+        for runtime in &mut self.attached {
             runtime.focused = runtime.peer == peer;
             if runtime.focused {
                 runtime.last_focus = self.focus_clock;
@@ -234,21 +199,24 @@ impl Runtimes {
     }
 }
 
-fn checked_methods(methods: Vec<String>, origin: Origin) -> Result<FxHashSet<String>, WireError> {
-    let valid = |name: &String| {
-        !name.is_empty()
-            && name.len() <= limits::METHOD_BYTES
-            && !bridge_protocol::method::is_own(name)
-            && !name.starts_with('$')
-            && (origin == Origin::Sandbox || !is_sandbox(name))
-    };
-    if methods.len() > METHODS || !methods.iter().all(valid) {
+impl Offer {
+    pub fn serves(&self, method: &str) -> bool {
+        self.methods.contains(method)
+    }
+}
+
+fn checked_methods(
+    methods: Vec<String>,
+    grant: &HostGrant,
+) -> Result<FxHashSet<String>, WireError> {
+    if methods.len() > METHODS || !methods.iter().all(|name| is_tool_name(name)) {
         let reason = format!(
-            "methods must be at most {METHODS} names of at most {} bytes, none of them bridge/*, runtime/*, sandbox/*, action/* or $*",
+            "methods must be at most {METHODS} names of at most {} bytes, none of them bridge/*, runtime/* or $*",
             limits::METHOD_BYTES
         );
         return Err(ErrorKind::InvalidParams.error(reason));
     }
+    grant.check_tools(&methods)?;
     Ok(methods.into_iter().collect())
 }
 

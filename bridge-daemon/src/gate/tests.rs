@@ -1,11 +1,22 @@
+use bridge_protocol::{Right, Rights, Secret};
+
 use super::*;
+use crate::broker::HostGrant;
 
 const PORT: u16 = 4000;
 
 fn gate() -> Gate {
+    let tokens = Tokens::default();
+    for (bits, grant) in [
+        (0xc1, Grant::Client(Rights::ALL)),
+        (0xb0, Grant::Host(Arc::new(HostGrant::general([], &[])))),
+        (0xd2, Grant::Client(Rights::of(&[Right::Read]))),
+        (0xe3, Grant::Host(Arc::new(HostGrant::child("sandbox", &["file"], false)))),
+    ] {
+        tokens.add(Secret::from_random([bits; 32]), grant).unwrap();
+    }
     Gate {
-        client: Secret::from_random([0xc1; 32]),
-        host: Secret::from_random([0xb0; 32]),
+        tokens: Arc::new(tokens),
         session: "s1".parse().unwrap(),
         allowed_origins: vec!["https://allowed.example".into()],
         query_token: true,
@@ -61,8 +72,8 @@ fn verdict(text: &str) -> Result<Admission, u16> {
 #[track_caller]
 fn assert_role(text: &str, expected: Role, expected_dialect: Dialect) {
     match verdict(text) {
-        Ok(Admission::WebSocket { role, dialect, .. }) => {
-            assert_eq!((role, dialect), (expected, expected_dialect));
+        Ok(Admission::WebSocket { grant, dialect, .. }) => {
+            assert_eq!((grant.role(), dialect), (expected, expected_dialect));
         }
         other => panic!("{other:?} for {text}"),
     }
@@ -239,6 +250,31 @@ fn plain_routes_need_the_token_too() {
         Err(401),
         "strangers learn nothing"
     );
+}
+
+#[test]
+fn each_token_opens_the_gate_with_its_own_grant() {
+    let bearer = |bits: &str| format!("Authorization: Bearer {}", bits.repeat(32));
+    let granted = |bits: &str| match verdict(&upgrade(&[&bearer(bits)])) {
+        Ok(Admission::WebSocket { grant, .. }) => grant,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(granted("d2").rights(), Some(Rights::of(&[Right::Read])));
+    assert_eq!(granted("c1").rights(), Some(Rights::ALL));
+    assert_eq!(granted("e3").rights(), None);
+    let by_query = request(
+        &format!("GET /?token={}&session=s1 HTTP/1.1", "d2".repeat(32)),
+        &["Authorization"],
+    );
+    assert_role(&by_query, Role::Client, Dialect::Bridge);
+    let plain = |line: &str, bits: &str| verdict(&request(line, &["Upgrade", &bearer(bits)]));
+    for bits in ["d2", "e3"] {
+        assert_eq!(plain("GET /status HTTP/1.1", bits), Ok(Admission::Http(Route::Status)));
+        assert_eq!(plain("POST /submit HTTP/1.1", bits), Err(403), "{bits}");
+    }
+    for bits in ["c1", "b0"] {
+        assert_eq!(plain("POST /submit HTTP/1.1", bits), Ok(Admission::Http(Route::Submit)));
+    }
 }
 
 #[test]

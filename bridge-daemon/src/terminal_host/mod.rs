@@ -16,11 +16,14 @@ use bridge_protocol::{Dialect, ErrorKind, Method};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
-use crate::broker::Role;
+use crate::broker::{Grant, HostGrant};
 use crate::hub::Hub;
 use crate::in_process::{self, Answer, Caller, Respond, read, required, write};
 
 pub use command::AllowedCommand;
+
+/// The runtime id of this host, which no other host of a run can have.
+pub const RUNTIME_ID: &str = "terminal";
 
 /// Programs that run at once on behalf of callers; further requests wait.
 const PROGRAMS: usize = 8;
@@ -47,11 +50,12 @@ impl TerminalHost {
     /// Registers, and returns the work of serving, which ends never. The registration comes first, so
     /// that no call finds the run without a host.
     pub fn attach(self, hub: &Arc<Hub>) -> impl Future<Output = ()> + Send + 'static {
-        let (peer, outbox) = hub.connect(Role::Host, Dialect::JsonRpc);
+        let grant = Grant::Host(Arc::new(HostGrant::own(RUNTIME_ID, &["vscode"])));
+        let (peer, outbox) = hub.connect(grant, Dialect::JsonRpc);
         let methods = Method::ALL.map(|method| method.name().to_owned()).to_vec();
         let registration = RegisterParams {
-            runtime_id: Some("terminal".to_owned()),
-            title: "terminal".to_owned(),
+            runtime_id: Some(RUNTIME_ID.to_owned()),
+            title: RUNTIME_ID.to_owned(),
             methods,
             focused: true,
             ..RegisterParams::default()

@@ -2,7 +2,8 @@
 //! can be reached, not even through links.
 //!
 //! [`Read`] gives the [`Version`] of what it returns. [`Write`] and [`Edit`] take it back as `ifVersion` and
-//! fail with *Conflict*, with nothing changed, when the file is no longer at that version.
+//! fail with *Conflict*, with nothing changed, when the file is no longer at that version: `data.reason` is
+//! `changed` and `data.version` the version that it is at, if it has one.
 
 use std::fmt;
 
@@ -154,6 +155,9 @@ pub struct WriteParams {
     /// Replace a file that exists.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub replace: bool,
+    /// Permission bits of a file that did not exist; as the runtime's user has it when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
     /// Change the file only if it is still at this version. Otherwise: *Conflict*, nothing changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_version: Option<Version>,
@@ -205,8 +209,9 @@ pub struct EditResult {
     pub lines_added: usize,
     /// The change as a unified diff.
     pub diff: String,
-    /// The version of the file now.
-    pub version: Version,
+    /// The version of the file now; absent if taking an edit back has removed the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
     /// Whether owner and group are what they were; otherwise the file is ours now.
     pub owner_kept: bool,
 }

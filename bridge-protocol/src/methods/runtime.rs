@@ -92,4 +92,7 @@ pub struct RuntimeInfo {
     pub focused: bool,
     /// Requests that it is working on.
     pub in_flight: usize,
+    /// Whether it is an edge, which serves its methods for every runtime.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edge: bool,
 }

@@ -10,7 +10,7 @@ pub mod target;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bridge_protocol::SessionId;
+use bridge_protocol::{Rights, SessionId};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as ShellProgram;
 
@@ -101,6 +101,9 @@ pub enum Command {
     /// Serve requests by rules from a file, in place of an editor
     #[command(after_help = HOST_HELP)]
     Host(Host),
+    /// Make a token that allows less than the session's own
+    #[command(after_help = TOKEN_HELP)]
+    Token(Token),
     /// Run commands in shells that stay
     #[command(after_help = shell::SHELL_HELP)]
     Shell(shell::Shell),
@@ -276,6 +279,39 @@ pub struct Host {
     /// Read the host token from this file instead of the session's own
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Speak by this open descriptor, which the daemon that starts us has left open, instead of connecting
+    #[arg(long, value_name = "NUMBER", conflicts_with = "token_file")]
+    pub connection_fd: Option<i32>,
+}
+
+const TOKEN_HELP: &str = "\
+A client token is printed alone on stdout: whoever reads it can do what it allows until the session
+ends. Let it lead into a variable or, with --output, into a private file, never into a log, the
+arguments of a program, or a URL. A token cannot give more than the one that makes it has.
+
+Examples:
+  RUN_BRIDGE_TOKEN=$(bridge-client token --rights chat,read) ./my_agent
+  bridge-client token --host --runtime box --tools 'file/*,shell/*' --output box.token
+      For `sandbox host --id box --token-file box.token` in a container or behind a tunnel.";
+
+/// `token …`
+#[derive(Args, Debug)]
+pub struct Token {
+    /// What its holder may do, of chat, read, write, run and editor, with commas between them
+    #[arg(long, value_name = "RIGHTS", required_unless_present = "host")]
+    pub rights: Option<Rights>,
+    /// Make a token for a host instead of a client
+    #[arg(long, conflicts_with = "rights", requires_all = ["runtime", "tools", "output"])]
+    pub host: bool,
+    /// The runtime ids under which the host may register
+    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "host")]
+    pub runtime: Vec<String>,
+    /// The tools that it may serve: names of methods, or families such as file/*
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',', requires = "host")]
+    pub tools: Vec<String>,
+    /// Write the token to this new file, which only you can read
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 const COMPLETIONS_HELP: &str = "\
@@ -350,6 +386,11 @@ mod tests {
             &["show-message", "x", "--level", "loud"],
             &["--session", "a/b", "status"],
             &["host"],
+            &["token"],
+            &["token", "--rights", "fly"],
+            &["token", "--host", "--runtime", "a", "--tools", "file/*"],
+            &["token", "--rights", "read", "--tools", "file/*"],
+            &["host", "--rules", "r", "--connection-fd", "x"],
         ] {
             assert_eq!(parse(arguments).unwrap_err().exit_code(), 2, "{arguments:?}");
         }

@@ -19,6 +19,7 @@ mod show_message;
 mod status;
 mod stdio;
 mod tail;
+mod token;
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -90,6 +91,7 @@ async fn carry_out(context: Context, command: Command) -> Result<(), Failure> {
         Command::Tail => tail::run(context).await,
         Command::Stdio => stdio::run(context).await,
         Command::Host(arguments) => host::run(context, arguments).await,
+        Command::Token(arguments) => token::run(context, arguments).await,
         Command::Shell(shell) => shell::run(context.to(&shell.target)?, shell.verb).await,
         Command::File(file) => file::run(context.to(&file.target)?, file.verb).await,
         Command::Cell(cell) => cell::run(context.to(&cell.target)?, cell.verb).await,

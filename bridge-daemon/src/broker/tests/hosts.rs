@@ -56,7 +56,7 @@ fn when_the_host_goes_requests_in_flight_fail_and_new_ones_wait_for_its_return()
     assert_eq!(gone["error"]["data"]["mayHaveExecuted"], true);
     w.says(client, call(2, json!({"runtimeId": "h1"})));
     assert!(w.take(client).is_empty());
-    let back = w.connect(9, Role::Host, Dialect::JsonRpc);
+    let back = w.stranger(9);
     w.register(back, json!({"runtimeId": "h1", "methods": ALL}));
     let id = w.take_one(back)["id"].clone();
     w.says(back, result(&id, json!("ok")));
@@ -68,7 +68,7 @@ fn a_host_that_registers_again_elsewhere_replaces_itself() {
     let mut w = world();
     let (host, client) = (w.host(1), w.client(2));
     w.says(client, call(1, json!({})));
-    let newer = w.connect(5, Role::Host, Dialect::JsonRpc);
+    let newer = w.stranger(5);
     w.register(newer, json!({"runtimeId": "h1", "methods": ALL}));
     assert_eq!(w.closed, [(host, CloseReason::Replaced)]);
     assert_eq!(kind(&w.take_one(client)), "HostGone");
@@ -102,7 +102,7 @@ fn unknown_methods_and_runtimes_fail_at_once() {
 fn hosts_may_offer_methods_of_their_own() {
     let mut w = world();
     let client = w.client(2);
-    let host = w.connect(1, Role::Host, Dialect::JsonRpc);
+    let host = w.stranger(1);
     w.register(host, json!({"methods": ["my/\"odd\" one"]}));
     w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "my/\"odd\" one"}));
     assert_eq!(w.take_one(host)["method"], "my/\"odd\" one");
@@ -116,7 +116,7 @@ fn hosts_may_offer_methods_of_their_own() {
 fn runtimes_show_what_they_offer_and_how_much_they_work_on() {
     let mut w = world();
     let (_other, client) = (w.host(1), w.client(2));
-    let host = w.connect(3, Role::Host, Dialect::JsonRpc);
+    let host = w.stranger(3);
     let folders = json!(["/a", "/b"]);
     w.register(
         host,
@@ -137,7 +137,7 @@ fn runtimes_show_what_they_offer_and_how_much_they_work_on() {
 #[test]
 fn registrations_are_checked() {
     let mut w = world();
-    let host = w.connect(1, Role::Host, Dialect::JsonRpc);
+    let host = w.stranger(1);
     let names = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
     let mut register = |params: &Value| {
         let parsed = serde_json::from_value(params.clone()).unwrap();
@@ -180,7 +180,7 @@ fn a_host_that_registers_again_on_its_connection_is_known_by_its_new_name_only()
 fn hosts_without_a_name_get_one_that_is_free() {
     let mut w = world();
     for (number, id) in [(1, Some("runtime-2")), (2, None), (3, None)] {
-        let host = w.connect(number, Role::Host, Dialect::JsonRpc);
+        let host = w.stranger(number);
         w.register(host, json!({"runtimeId": id, "methods": ALL}));
     }
     assert_eq!(names(&w), ["runtime-2", "runtime-1", "runtime-3"]);
@@ -198,7 +198,7 @@ fn updates_change_what_they_name_and_nothing_else() {
     w.update(host, json!({"focused": false}));
     expected["focused"] = json!(false);
     assert_eq!(serde_json::to_value(w.broker.runtimes()).unwrap(), json!([expected]));
-    let stranger = w.connect(9, Role::Host, Dialect::JsonRpc);
+    let stranger = w.stranger(9);
     assert!(w.broker.update(stranger, Default::default(), w.now).is_err());
 }
 
@@ -227,7 +227,7 @@ fn a_runtime_that_comes_and_goes_does_not_push_out_the_others() {
     let other = w.host(1);
     w.closes(other);
     for number in 2..100 {
-        let host = w.connect(number, Role::Host, Dialect::JsonRpc);
+        let host = w.stranger(number);
         w.register(host, json!({"runtimeId": "again", "methods": ALL}));
         w.closes(host);
     }
@@ -310,43 +310,38 @@ fn an_answer_that_is_no_message_fails_the_request_that_it_names() {
 }
 
 #[test]
-fn the_sandbox_is_no_window() {
+fn a_sandbox_is_no_window() {
     let mut w = world();
     let client = w.client(3);
-    let ask = |id| json!({"jsonrpc": "2.0", "id": id, "method": "file/stat", "params": {}});
-    w.says(client, ask(1));
+    w.says(client, tool(1, "file/read", json!({})));
     let refused = w.take_one(client);
     assert_eq!(kind(&refused), "MethodNotFound");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("--sandbox"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("--sandbox DIR"), "{refused}");
+    w.says(client, tool(1, "action/execute", json!({})));
+    let refused = w.take_one(client);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("openhands-edge"), "{refused}");
 
-    let sandbox = w.connect(1, Role::Host, Dialect::JsonRpc);
-    let params = json!({"runtimeId": "sandbox", "methods": ["file/stat"]});
-    let params = serde_json::from_value(params).unwrap();
-    w.broker.register_sandbox(sandbox, params, w.now).unwrap();
+    let sandbox = w.sandbox(1, "sandbox", "/w");
     w.says(client, call(2, json!({})));
     assert!(w.take(client).is_empty(), "a chat waits for a window, as if nobody was there");
     let window = w.host(2);
     assert_eq!(w.take_one(window)["method"], "vscode/chat");
-    w.update(window, json!({"focused": true, "methods": ["vscode/chat", "file/stat"]}));
-    w.says(client, ask(3));
-    assert_eq!(w.take_one(sandbox)["method"], "file/stat");
-    w.update(window, json!({"focused": true}));
-    w.says(client, ask(4));
-    assert_eq!(w.take_one(sandbox)["method"], "file/stat");
-    w.says(client, json!({"jsonrpc": "2.0", "id": 5, "method": "sandbox/dance"}));
-    let refused = w.take_one(client);
-    assert_eq!(refused["error"]["message"], "Unknown request type: sandbox/dance");
+    w.update(window, json!({"focused": true, "methods": ["vscode/chat", "file/read"]}));
+    for id in [3, 4] {
+        w.says(client, tool(id, "file/read", json!({})));
+        assert_eq!(w.take_one(sandbox)["method"], "file/read");
+        w.update(window, json!({"focused": true}));
+    }
+    w.says(client, tool(5, "file/dance", json!({})));
+    assert_eq!(w.take_one(client)["error"]["message"], "Unknown request type: file/dance");
 }
 
 #[test]
 fn a_command_may_take_longer_than_ten_minutes() {
     let mut w = world();
     let client = w.client(2);
-    let sandbox = w.connect(1, Role::Host, Dialect::JsonRpc);
-    let params = json!({"runtimeId": "sandbox", "methods": ["shell/run"]});
-    let params = serde_json::from_value(params).unwrap();
-    w.broker.register_sandbox(sandbox, params, w.now).unwrap();
-    w.says(client, json!({"jsonrpc": "2.0", "id": 1, "method": "shell/run"}));
+    let sandbox = w.sandbox(1, "sandbox", "/w");
+    w.says(client, tool(1, "shell/run", json!({})));
     let request = w.take_one(sandbox);
     for _ in 0..3 {
         w.after(Duration::from_secs(3600));

@@ -1,7 +1,9 @@
 //! Each decision, one by one. The harness is a [`World`]: a broker, a clock that only moves when told,
 //! and what each connection received.
 
+mod choices;
 mod endings;
+mod grants;
 mod hosts;
 mod limits;
 mod operations;
@@ -9,6 +11,7 @@ mod requests;
 
 use std::collections::HashMap;
 
+use bridge_protocol::Rights;
 use serde_json::{Value, json};
 
 use super::*;
@@ -74,21 +77,43 @@ impl World {
     }
 
     pub fn client(&mut self, number: u64) -> PeerId {
-        self.connect(number, Role::Client, Dialect::JsonRpc)
+        self.client_with(number, Rights::ALL)
+    }
+
+    pub fn client_with(&mut self, number: u64, rights: Rights) -> PeerId {
+        self.connect(number, Grant::Client(rights), Dialect::JsonRpc)
     }
 
     pub fn bridge_client(&mut self, number: u64) -> PeerId {
-        self.connect(number, Role::Client, Dialect::Bridge)
+        self.connect(number, Grant::Client(Rights::ALL), Dialect::Bridge)
     }
 
-    pub fn connect(&mut self, number: u64, role: Role, dialect: Dialect) -> PeerId {
+    pub fn connect(&mut self, number: u64, grant: Grant, dialect: Dialect) -> PeerId {
         let peer = PeerId(number);
-        self.event(Event::Connected { peer, role, dialect });
+        self.event(Event::Connected { peer, grant, dialect });
+        peer
+    }
+
+    /// A host of this grant that has not registered.
+    pub fn host_with(&mut self, number: u64, grant: HostGrant) -> PeerId {
+        self.connect(number, Grant::Host(grant.into()), Dialect::JsonRpc)
+    }
+
+    /// A host with the session's own token that has not registered.
+    pub fn stranger(&mut self, number: u64) -> PeerId {
+        self.host_with(number, general())
+    }
+
+    /// A sandbox of the daemon's own with this name and folder.
+    pub fn sandbox(&mut self, number: u64, id: &str, folder: &str) -> PeerId {
+        let peer = self.host_with(number, HostGrant::child(id, &TOOLS, false));
+        let folders = json!([folder]);
+        self.register(peer, json!({"methods": SERVED, "workspaceFolders": folders}));
         peer
     }
 
     pub fn host(&mut self, number: u64) -> PeerId {
-        let peer = self.connect(number, Role::Host, Dialect::JsonRpc);
+        let peer = self.stranger(number);
         self.register(peer, json!({"runtimeId": format!("h{number}"), "methods": ALL}));
         peer
     }
@@ -158,6 +183,20 @@ impl World {
     }
 }
 
+/// Families of tools that only sandboxes may serve here.
+const TOOLS: [&str; 2] = ["file", "shell"];
+
+/// What a sandbox serves here.
+const SERVED: [&str; 3] = ["file/read", "file/write", "shell/run"];
+
+/// What windows may register.
+pub(super) fn general() -> HostGrant {
+    HostGrant::general(
+        ["sandbox", "a", "b", "edge"].map(str::to_owned),
+        &["file", "shell", "action"],
+    )
+}
+
 const ALL: [&str; 5] = [
     "vscode/chat",
     "vscode/showMessage",
@@ -176,6 +215,10 @@ fn seconds(count: u64) -> Duration {
 
 fn call(id: impl Into<Value>, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": "vscode/chat", "params": params})
+}
+
+fn tool(id: impl Into<Value>, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
 fn bridge_call(id: u64, params: Value) -> Value {

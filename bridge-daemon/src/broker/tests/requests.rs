@@ -31,11 +31,15 @@ fn payloads_travel_byte_for_byte_both_ways() {
     let now = Instant::now();
     let (client, host) = (PeerId(1), PeerId(2));
     broker.handle(
-        Event::Connected { peer: client, role: Role::Client, dialect: Dialect::JsonRpc },
+        Event::Connected {
+            peer: client,
+            grant: Grant::Client(Rights::ALL),
+            dialect: Dialect::JsonRpc,
+        },
         now,
     );
-    broker
-        .handle(Event::Connected { peer: host, role: Role::Host, dialect: Dialect::JsonRpc }, now);
+    let grant = Grant::Host(general().into());
+    broker.handle(Event::Connected { peer: host, grant, dialect: Dialect::JsonRpc }, now);
     let methods = vec!["vscode/chat".to_owned()];
     let params = bridge_protocol::methods::RegisterParams { methods, ..Default::default() };
     broker.register(host, params, now).unwrap();

@@ -34,6 +34,12 @@ pub struct ExecuteParams {
     /// `action/cancel` finds the action by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
+    /// The runtime whose tools carry it out, by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_id: Option<String>,
+    /// The runtime whose tools carry it out, by an absolute path in its folders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// The agent's shell; agents that must not wait for one another have one each.
     #[serde(default = "ShellName::agent", skip_serializing_if = "ShellName::is_agent")]
     pub shell: ShellName,

@@ -20,9 +20,14 @@ pub struct WaitOptions {
     /// Send the output as it comes, as `$/progress` with [`OutputProgress`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
-    /// How many bytes of output the result may show; 30,000 when absent.
+    /// How many bytes of output the result may show; 30,000 when absent, never more than 4 MiB. Of more output
+    /// it shows the beginning and the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
+    /// Show only the end of the output: at most so many lines. Then `outputBytes` limits how many bytes at the
+    /// end are looked at for them; 7 MiB when absent, never more than 64 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_lines: Option<usize>,
     /// Keep colours in the text of the result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub colours: bool,
@@ -54,7 +59,8 @@ pub struct WaitParams {
     /// The number of the command, if it must be that one. Otherwise the latest is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<u64>,
-    /// Stream from this offset on; from the command's beginning when absent.
+    /// Stream and show only the output from this offset on, for instance from the `end` of an earlier result;
+    /// from the command's beginning when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// How long to wait.
@@ -133,16 +139,22 @@ pub enum AwaitedInput {
 
 /// The output of a command, as a terminal would show it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CommandOutput {
-    /// All of it, or its beginning and end with a line between them that says what is missing.
+    /// All of it, or its beginning and end with a line between them that says what is missing, or its last
+    /// lines.
     pub text: String,
-    /// Offset of its first byte in the log.
+    /// Offset of its first byte in the log, or `from` of `shell/wait` where that lies behind it.
     pub start: u64,
-    /// Offset behind its last byte so far.
+    /// Offset behind its last byte so far. While the command runs, it lies behind a whole character and a whole
+    /// escape sequence, so that a later wait can go on from it.
     pub end: u64,
-    /// What the text leaves out; `shell/read` has it.
+    /// The bytes that the text leaves out; `shell/read` has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Span>,
+    /// With `outputLines`: how many lines the text has, if the output has more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_lines: Option<usize>,
     /// Bytes that could not be kept, since the log was full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
@@ -208,6 +220,10 @@ pub struct ReadParams {
     /// At most so many bytes; 65,536 when absent, never more than 4 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Only the end of it, as text: at most so many lines. Then `bytes` limits how many bytes at the end are looked
+    /// at for them; 7 MiB when absent, never more than 64 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<usize>,
     /// As the bytes that they are, in base64, instead of as text that a terminal would show.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
@@ -234,6 +250,9 @@ pub struct ReadResult {
     /// As it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
+    /// With `lines`: how many lines the text has, if there are more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_lines: Option<usize>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // The signature that serde asks for.

@@ -89,10 +89,13 @@ pub struct CreateParams {
     /// Its name; drawn when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellName>,
+    /// If there is a shell of this name, use it as it is. Otherwise an existing name is a *Conflict*.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reuse: bool,
     /// Where it starts; the workspace when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Variables to add to the daemon's own environment.
+    /// Variables to add to the environment of the runtime that serves it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
     /// Width of its terminal; 160 when absent.

@@ -11,10 +11,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge_client::connection::inherited_stream;
+use bridge_client::endpoint::read_token;
 use bridge_client::error::without_number;
 use bridge_client::host::{Cancel, Request};
 use bridge_client::{Endpoint, Host, Options};
-use bridge_protocol::{ErrorKind, Secret, WireError};
+use bridge_protocol::{ErrorKind, WireError};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -30,11 +32,22 @@ pub async fn run(mut context: Context, arguments: cli::Host) -> Result<(), Failu
     let rules = Rules::parse(&text)
         .map_err(|reason| Failure::File { path: arguments.rules.clone(), reason })?;
     let log = Log::open(arguments.log)?;
-    let endpoint = match &arguments.token_file {
-        Some(path) => Endpoint { token: token(path)?, ..context.endpoint()? },
-        None => Endpoint::find_for_host(context.session.as_ref(), context.environment)?,
+    let host = match (arguments.connection_fd, &arguments.token_file) {
+        (Some(descriptor), _) => {
+            let stream = inherited_stream(descriptor).map_err(|error| {
+                let reason = without_number(&error);
+                Failure::Usage(format!("descriptor {descriptor} is no connection: {reason}"))
+            })?;
+            Host::over(stream, rules.registration(), Options::default()).await?
+        }
+        (None, file) => {
+            let endpoint = match file {
+                Some(path) => Endpoint { token: read_token(path)?, ..context.endpoint()? },
+                None => Endpoint::find_for_host(context.session.as_ref(), context.environment)?,
+            };
+            Host::attach(endpoint, rules.registration(), Options::default()).await?
+        }
     };
-    let host = Host::attach(endpoint, rules.registration(), Options::default()).await?;
     context.output.line(&json!({"runtimeId": host.runtime_id()}).to_string()).await?;
     let script = Arc::new((rules, log));
     let serving = host.serve(move |request| {
@@ -62,7 +75,7 @@ async fn serve(rules: &Rules, log: &Log, request: Request) -> Result<Box<RawValu
                 biased;
                 end = &mut playing => end,
                 cancel = request.cancelled() => {
-                    if cancel == Cancel::Requested {
+                    if cancel != Cancel::Disconnected {
                         log.write(&Line::new("cancel", &request));
                     }
                     playing.await
@@ -160,15 +173,4 @@ fn read(path: &Path) -> Result<String, Failure> {
         path: path.to_owned(),
         reason: format!("{}; name a file that can be read", without_number(&error)),
     })
-}
-
-/// The file holds the token and perhaps a line end.
-fn token(path: &Path) -> Result<Secret, Failure> {
-    let text = read(path)?;
-    let token = text.trim();
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let reason = "it holds no token; it should hold 64 hexadecimal characters".to_owned();
-        return Err(Failure::File { path: path.to_owned(), reason });
-    }
-    Ok(Secret::new(token))
 }

@@ -71,7 +71,7 @@ impl<'a> Screen<'a> {
                 from: Some(from),
                 bytes: Some(READ.min(offset - from)),
                 raw: true,
-                colours: false,
+                ..shell::ReadParams::default()
             };
             let read = self.call::<shell::Read>(&params).await?;
             let bytes = decoded::<shell::Read>(&read.base64.unwrap_or_default())?;

@@ -90,6 +90,7 @@ async fn create(context: Context, arguments: cli::Create) -> Result<(), Failure>
         environment: arguments.environment.iter().map(variable).collect::<Result<_, _>>()?,
         columns: arguments.columns,
         rows: arguments.rows,
+        ..shell::CreateParams::default()
     };
     shown::<shell::Create>(context, &params, |shell| shell.shell.0).await
 }
@@ -101,6 +102,7 @@ async fn read(mut context: Context, arguments: cli::Read) -> Result<(), Failure>
         bytes: arguments.bytes,
         raw: arguments.raw,
         colours: arguments.colours,
+        ..shell::ReadParams::default()
     };
     let result = context.call::<shell::Read>(&params).await?;
     if context.output.style == Style::Json {

@@ -48,7 +48,8 @@ fn shown(status: &StatusResult) -> String {
 }
 
 fn host(runtime: &RuntimeInfo) -> String {
-    let RuntimeInfo { runtime_id, title, workspace_folders, methods, focused, in_flight } = runtime;
+    let RuntimeInfo { runtime_id, title, workspace_folders, methods, focused, in_flight, edge } =
+        runtime;
     let mut text = runtime_id.clone();
     if !title.is_empty() && title != runtime_id {
         let _ = write!(text, " ({title})");
@@ -56,6 +57,9 @@ fn host(runtime: &RuntimeInfo) -> String {
     let _ = write!(text, ": {} methods, {in_flight} in flight", methods.len());
     if *focused {
         text.push_str(", focused");
+    }
+    if *edge {
+        text.push_str(", edge");
     }
     if !workspace_folders.is_empty() {
         let _ = write!(text, ", {}", workspace_folders.join(", "));
@@ -74,6 +78,9 @@ mod tests {
             "runtimes": [{
                 "runtimeId": "w1", "title": "orders", "workspaceFolders": ["/home/ada/orders"],
                 "methods": ["vscode/chat"], "focused": true, "inFlight": 1,
+            }, {
+                "runtimeId": "openhands", "title": "", "workspaceFolders": [],
+                "methods": ["action/execute"], "focused": false, "inFlight": 0, "edge": true,
             }],
             "inFlight": 1, "queuedBytes": 0, "operations": 0,
             "counters": {"requests": 7, "errors": 0},
@@ -86,6 +93,7 @@ mod tests {
              clients   2\n\
              requests  1 in flight, 0 bytes queued, 0 operations pending\n\
              hosts     w1 (orders): 1 methods, 1 in flight, focused, /home/ada/orders\n\
+             \u{20}         openhands: 1 methods, 0 in flight, edge\n\
              counters  requests 7"
         );
     }

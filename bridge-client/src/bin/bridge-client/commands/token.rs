@@ -1,0 +1,47 @@
+//! `token …`: makes a token that allows less than the session's own.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use bridge_client::error::without_number;
+use bridge_client::{Client, Endpoint, Options};
+use bridge_protocol::methods::{CreateToken, CreateTokenParams, MethodType};
+
+use super::{Context, answer, typed};
+use crate::cli;
+use crate::failure::Failure;
+use crate::output::Style;
+
+pub async fn run(mut context: Context, arguments: cli::Token) -> Result<(), Failure> {
+    let (endpoint, params) = match arguments.rights {
+        Some(rights) => (context.endpoint()?, CreateTokenParams::Client { rights }),
+        None => {
+            let endpoint = Endpoint::find_for_host(context.session.as_ref(), context.environment)?;
+            let cli::Token { runtime: runtime_ids, tools, .. } = arguments;
+            (endpoint, CreateTokenParams::Host { runtime_ids, tools })
+        }
+    };
+    let client = Client::connect(endpoint, Options::default()).await?;
+    let params = serde_json::value::to_raw_value(&params).expect("our own types always print");
+    let result = answer(client.call_raw(CreateToken::NAME, Some(params), context.timeout)).await;
+    client.close().await;
+    let result = result?;
+    let token = typed::<CreateToken>(&result)?.token;
+    match (&arguments.output, context.output.style) {
+        (Some(file), _) => write_private(file, token.expose()),
+        (None, Style::Json) => context.output.json(&result).await,
+        (None, Style::Terminal | Style::Pipe) => context.output.line(token.expose()).await,
+    }
+}
+
+/// Only into a file that did not exist: another could be open to others, or lead elsewhere.
+fn write_private(path: &Path, token: &str) -> Result<(), Failure> {
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| writeln!(file, "{token}"));
+    written.map_err(|error| Failure::File {
+        path: path.to_owned(),
+        reason: format!("{}; name a new file in a directory of yours", without_number(&error)),
+    })
+}

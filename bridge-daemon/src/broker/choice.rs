@@ -1,0 +1,300 @@
+//! Which runtime a request is for.
+//!
+//! In this order: an edge that serves the method; the runtime that is named; the one whose folder is the
+//! longest prefix of the path that is named; the only one that serves the method. Nothing that writes or runs
+//! is sent to a runtime by a guess: several that fit equally well are an error. Only `vscode/*` and events,
+//! which are for a person, go to the window that the person looks at.
+//!
+//! A runtime that the daemon is starting anew counts as if it was there. Any other that has gone is waited
+//! for only when nobody else fits.
+
+use bridge_protocol::timeout::RoutingParams;
+use bridge_protocol::{Event as DapEvent, Method};
+
+use super::grant::family_of;
+use super::peers::{Defaults, PeerId};
+use super::runtimes::{Offer, Runtime, Runtimes};
+
+/// Where a request goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// To this host.
+    Host(PeerId),
+    /// Nowhere yet: a host that could take it may come.
+    Wait,
+    /// Nowhere: the runtime that was named is not there.
+    NoSuchRuntime(String),
+    /// Nowhere: no runtime that serves the method has the path in its folders.
+    NoSuchFolder(String),
+    /// Nowhere: no runtime (or not the one that was named) serves the method.
+    NotServed,
+    /// More than one is equally good, and guessing could do harm. Their ids.
+    Ambiguous(Vec<String>),
+}
+
+/// What a request says about its runtime.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Target {
+    runtime: Wish,
+    /// Absolute, without `..`.
+    path: Option<String>,
+}
+
+/// Which runtime is named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Wish {
+    /// None.
+    #[default]
+    Any,
+    /// By the request: this one and no other.
+    Exactly(String),
+    /// By the connection: this one for whatever it serves.
+    Preferably(String),
+}
+
+impl Target {
+    /// What the request names, or else what its connection has named for all of its requests.
+    pub fn new(routing: &mut RoutingParams, defaults: &Defaults) -> Self {
+        let path = routing.path.take().filter(|path| is_real(path));
+        match (routing.runtime_id.take(), path) {
+            (Some(id), _) => Self { runtime: Wish::Exactly(id), path: None },
+            (None, Some(path)) => Self { runtime: Wish::Any, path: Some(path) },
+            (None, None) => Self {
+                runtime: defaults.runtime_id.clone().map_or(Wish::Any, Wish::Preferably),
+                path: defaults.path.clone().filter(|path| is_real(path)),
+            },
+        }
+    }
+}
+
+impl Runtimes {
+    /// Which host a request is for.
+    pub fn choose(&self, method: &str, target: &Target) -> Choice {
+        if let Some(choice) = self.edge(method) {
+            return choice;
+        }
+        match &target.runtime {
+            Wish::Exactly(id) => return self.named(method, id),
+            Wish::Preferably(id) => match self.named(method, id) {
+                Choice::NotServed => {}
+                choice => return choice,
+            },
+            Wish::Any => {}
+        }
+        let candidates = self.candidates(method);
+        let inside = target.path.as_deref().map(|path| innermost(&candidates, path));
+        match (is_for_a_person(method), inside) {
+            (true, Some(inside)) if !inside.is_empty() => self.by_focus(method, &inside),
+            (true, _) => self.by_focus(method, &candidates),
+            (false, Some(inside)) => self.by_path(method, target, &candidates, &inside),
+            (false, None) => self.only(method, &candidates),
+        }
+    }
+
+    /// The host that shall hear of events.
+    pub fn for_events(&self) -> Option<PeerId> {
+        match self.by_focus(DapEvent::NAME, &self.candidates(DapEvent::NAME)) {
+            Choice::Host(peer) => Some(peer),
+            _ => None,
+        }
+    }
+
+    fn edge(&self, method: &str) -> Option<Choice> {
+        let serves = |offer: &Offer| offer.edge && offer.serves(method);
+        if let Some(edge) = self.attached.iter().find(|runtime| serves(&runtime.offer)) {
+            return Some(Choice::Host(edge.peer));
+        }
+        self.departed.iter().any(|gone| serves(&gone.offer)).then_some(Choice::Wait)
+    }
+
+    fn named(&self, method: &str, id: &str) -> Choice {
+        let gone = || self.departed.iter().find(|gone| gone.offer.id == id);
+        match (self.with_id(id), gone()) {
+            (Some(runtime), _) if runtime.offer.serves(method) => Choice::Host(runtime.peer),
+            (None, Some(gone)) if gone.offer.serves(method) => Choice::Wait,
+            (Some(_), _) | (_, Some(_)) => Choice::NotServed,
+            (None, None) => Choice::NoSuchRuntime(id.to_owned()),
+        }
+    }
+
+    /// Those that serve a method, and those that will when they have been started anew.
+    fn candidates(&self, method: &str) -> Vec<Candidate<'_>> {
+        let attached = self.attached.iter();
+        let attached =
+            attached.map(|runtime| Candidate { offer: &runtime.offer, attached: Some(runtime) });
+        let returning = self.departed.iter().filter(|gone| gone.returns);
+        let returning = returning.map(|gone| Candidate { offer: &gone.offer, attached: None });
+        let all = attached.chain(returning);
+        all.filter(|candidate| candidate.offer.serves(method) && !candidate.offer.edge).collect()
+    }
+
+    fn only(&self, method: &str, candidates: &[Candidate<'_>]) -> Choice {
+        match candidates {
+            [] if self.departed.iter().any(|gone| gone.offer.serves(method)) => Choice::Wait,
+            [] => Choice::NotServed,
+            [only] => only.choice(),
+            several => ambiguous(several),
+        }
+    }
+
+    fn by_path(
+        &self,
+        method: &str,
+        target: &Target,
+        candidates: &[Candidate<'_>],
+        inside: &[Candidate<'_>],
+    ) -> Choice {
+        let path = target.path.as_deref().unwrap_or_default();
+        let gone_with_it = || {
+            let mut gone = self.departed.iter().map(|gone| &gone.offer);
+            gone.any(|offer| offer.serves(method) && deepest(offer, path).is_some())
+        };
+        match (inside, candidates) {
+            ([one], _) => one.choice(),
+            ([_, _, ..], _) => ambiguous(inside),
+            ([], _) if gone_with_it() => Choice::Wait,
+            ([], []) => self.only(method, &[]),
+            // It answers by itself that the path is outside.
+            ([], [only]) if family_of(method) == Some("file") => only.choice(),
+            ([], _) => Choice::NoSuchFolder(path.to_owned()),
+        }
+    }
+
+    /// The window with the focus, or else the one that had it last, or else the newest. Commands are not run
+    /// in a window that never had it if there is another.
+    fn by_focus(&self, method: &str, candidates: &[Candidate<'_>]) -> Choice {
+        let attached = || candidates.iter().filter_map(|candidate| candidate.attached);
+        // `max_by_key` returns the last of equals, here the newest.
+        match attached().max_by_key(|runtime| (runtime.focused, runtime.last_focus)) {
+            Some(best)
+                if Method::from_name(method) == Some(Method::ExecuteCommand)
+                    && best.last_focus == 0
+                    && attached().count() > 1 =>
+            {
+                ambiguous(candidates)
+            }
+            Some(best) => Choice::Host(best.peer),
+            None if !candidates.is_empty() => Choice::Wait,
+            None if Method::from_name(method).is_some() && !self.could_serve(method) => {
+                Choice::Wait
+            }
+            None => Choice::NotServed,
+        }
+    }
+
+    /// Whether somebody is there that could serve the method if it wanted to.
+    fn could_serve(&self, method: &str) -> bool {
+        self.attached.iter().any(|runtime| runtime.grant.allows_tool(method))
+    }
+}
+
+/// A runtime that serves a method, or will when it has been started anew.
+#[derive(Clone, Copy, Debug)]
+struct Candidate<'a> {
+    offer: &'a Offer,
+    attached: Option<&'a Runtime>,
+}
+
+impl Candidate<'_> {
+    fn choice(&self) -> Choice {
+        self.attached.map_or(Choice::Wait, |runtime| Choice::Host(runtime.peer))
+    }
+}
+
+fn ambiguous(candidates: &[Candidate<'_>]) -> Choice {
+    Choice::Ambiguous(candidates.iter().map(|candidate| candidate.offer.id.clone()).collect())
+}
+
+/// Those with the deepest folder that holds the path.
+fn innermost<'a>(candidates: &[Candidate<'a>], path: &str) -> Vec<Candidate<'a>> {
+    let depth = |candidate: &Candidate<'_>| deepest(candidate.offer, path);
+    let Some(best) = candidates.iter().filter_map(depth).max() else { return Vec::new() };
+    candidates.iter().filter(|candidate| depth(candidate) == Some(best)).copied().collect()
+}
+
+/// How many names the deepest folder of a runtime has that holds the path.
+fn deepest(offer: &Offer, path: &str) -> Option<usize> {
+    offer.workspace_folders.iter().filter_map(|folder| depth_if_inside(folder, path)).max()
+}
+
+/// How many names a folder's path has, if `path` is that folder or lies below it.
+fn depth_if_inside(folder: &str, path: &str) -> Option<usize> {
+    if !is_real(folder) {
+        return None;
+    }
+    let mut below = names(path);
+    let mut depth = 0;
+    for name in names(folder) {
+        if below.next() != Some(name) {
+            return None;
+        }
+        depth += 1;
+    }
+    Some(depth)
+}
+
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !name.is_empty() && *name != ".")
+}
+
+/// Whether a path can be compared by its names: it is absolute, and nothing in it leads back.
+fn is_real(path: &str) -> bool {
+    path.starts_with('/') && names(path).all(|name| name != "..")
+}
+
+/// Methods whose answer comes from a person or from what the person looks at.
+fn is_for_a_person(method: &str) -> bool {
+    family_of(method) == Some("vscode")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_holds_what_is_below_it_by_whole_names() {
+        for (folder, path, depth) in [
+            ("/a/b", "/a/b", Some(2)),
+            ("/a/b", "/a/b/c", Some(2)),
+            ("/a/b/", "/a//b/./c", Some(2)),
+            ("/", "/a", Some(0)),
+            ("/a/b", "/a/bc", None),
+            ("/a/b", "/a", None),
+            ("/a/b/c", "/a/b", None),
+            ("a/b", "/a/b", None),
+            ("/a/../b", "/b", None),
+            ("", "/a", None),
+        ] {
+            assert_eq!(depth_if_inside(folder, path), depth, "{folder} {path}");
+        }
+    }
+
+    #[test]
+    fn only_real_absolute_paths_choose_a_runtime() {
+        for path in ["a", "", "./a", "/a/../b", "file:///a"] {
+            assert!(!is_real(path), "{path}");
+        }
+        assert!(is_real("/") && is_real("/a/..b"));
+    }
+
+    #[test]
+    fn what_a_request_names_replaces_what_its_connection_named() {
+        let defaults = Defaults { runtime_id: Some("usual".into()), path: Some("/usual".into()) };
+        let target = |runtime_id: Option<&str>, path: Option<&str>| {
+            let mut routing = RoutingParams {
+                timeout: None,
+                runtime_id: runtime_id.map(str::to_owned),
+                path: path.map(str::to_owned),
+            };
+            Target::new(&mut routing, &defaults)
+        };
+        let exactly = Wish::Exactly("w".into());
+        assert_eq!(target(Some("w"), Some("/p")), Target { runtime: exactly, path: None });
+        let by_path = Target { runtime: Wish::Any, path: Some("/p".into()) };
+        assert_eq!(target(None, Some("/p")), by_path);
+        let usual =
+            Target { runtime: Wish::Preferably("usual".into()), path: Some("/usual".into()) };
+        assert_eq!(target(None, Some("relative")), usual);
+        assert_eq!(target(None, None), usual);
+    }
+}

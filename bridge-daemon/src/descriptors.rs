@@ -1,0 +1,44 @@
+//! The limit of open file descriptors: raised for ourselves, as it was for the programs that we start.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::process::Command;
+
+/// File descriptors that are not for connections: listeners, files, the child's pipes.
+const RESERVED: u64 = 64;
+/// The limit where the system names none.
+const USUAL: u64 = 1024;
+
+/// The limit under which we were started.
+#[derive(Clone, Debug)]
+pub struct DescriptorLimit(Rlimit);
+
+impl DescriptorLimit {
+    /// The limit as it is now, which must be before it is raised.
+    pub fn inherited() -> Self {
+        Self(getrlimit(Resource::Nofile))
+    }
+
+    /// Raises our own limit, and returns how many connections there may be: as many as asked for, but never
+    /// so many that the last descriptors are gone.
+    pub fn raise_for(&self, wanted: usize) -> usize {
+        let Rlimit { current, maximum } = self.0;
+        let raised = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+            Ok(()) => maximum,
+            Err(_) => current,
+        };
+        let room = raised.unwrap_or(USUAL).saturating_sub(RESERVED);
+        wanted.min(usize::try_from(room).unwrap_or(usize::MAX).max(1))
+    }
+
+    /// Starts a program with the limit that it would have had without us.
+    #[allow(unsafe_code)]
+    pub fn restore_in(&self, command: &mut Command) {
+        let limit = self.0;
+        // SAFETY: one async-signal-safe system call is made, and nothing is allocated.
+        unsafe {
+            command.pre_exec(move || setrlimit(Resource::Nofile, limit).map_err(io::Error::from));
+        }
+    }
+}

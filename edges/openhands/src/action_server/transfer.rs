@@ -1,0 +1,367 @@
+//! Files that come and go as a whole: uploads, downloads, and lists of names.
+
+use std::{
+    borrow::Cow,
+    fmt::Display,
+    fs::File,
+    io::{self, Read, Seek as _, Write as _},
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    extract::{
+        Multipart, Query, State,
+        multipart::{Field, MultipartError, MultipartRejection},
+        rejection::QueryRejection,
+    },
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt as _;
+use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
+
+use super::{failure::Failure, server::Server};
+use crate::action::ErrorKind;
+use sandbox_files::{
+    self as files, Depth, Kind, ListOptions, Parents, Workspace, WorkspacePath, WriteOptions,
+    create_directory, list, open_file, set_mode, stat, write_from,
+};
+
+/// Bytes of one upload.
+pub(super) const UPLOAD_BYTES: usize = 4 << 30;
+/// Bytes that an uploaded archive may unpack to.
+const UNPACKED_BYTES: u64 = 16 << 30;
+/// Directories within directories that a download goes down. More is a circle, or a joke.
+const DEPTH: usize = 200;
+const BLOCK: usize = 64 << 10;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Upload {
+    #[serde(default = "root")]
+    destination: PathBuf,
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Uploaded {
+    filename: String,
+    destination: PathBuf,
+    recursive: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Download {
+    path: PathBuf,
+}
+
+#[derive(Debug, Deserialize, Default)]
+struct List {
+    #[serde(default)]
+    path: Option<PathBuf>,
+}
+
+/// Puts a file into a directory, or unpacks an archive there.
+pub(super) async fn upload_file(
+    State(server): State<Arc<Server>>,
+    query: Result<Query<Upload>, QueryRejection>,
+    form: Result<Multipart, MultipartRejection>,
+) -> Result<Json<Uploaded>, Failure> {
+    let Query(Upload { destination, recursive }) = query.map_err(query_failure)?;
+    let form = form.map_err(|rejection| wrong_file(&rejection.body_text()))?;
+    let directory = absolute(&server, &destination).await?;
+    let (name, content) = spool_file(form).await?;
+    let is_archive = name.ends_with(".zip");
+    if recursive && !is_archive {
+        return Err(Failure::invalid("a recursive upload must be a zip file"));
+    }
+    let place = directory.absolute().join(&name);
+    let workspace = server.workspace.clone();
+    blocking(move || match is_archive {
+        true => unpack(content, &directory),
+        false => {
+            let mut content = content;
+            write_from(&workspace.path(place)?, &mut content, WriteOptions::default())?;
+            Ok(())
+        }
+    })
+    .await?;
+    Ok(Json(Uploaded { filename: name, destination, recursive }))
+}
+
+/// Sends a directory, or one file, as an archive.
+pub(super) async fn download_files(
+    State(server): State<Arc<Server>>,
+    query: Result<Query<Download>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let Query(Download { path }) = query.map_err(query_failure)?;
+    let place = absolute(&server, &path).await?;
+    let workspace = server.workspace.clone();
+    let (archive, size) = blocking(move || pack(&place, &workspace)).await?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name =
+        name.replace(|c: char| c.is_control() || matches!(c, '"' | '\\') || !c.is_ascii(), "_");
+    let headers = [
+        (header::CONTENT_TYPE, "application/zip".to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}.zip\"")),
+        (header::CONTENT_LENGTH, size.to_string()),
+    ];
+    let blocks = stream::unfold(tokio::fs::File::from_std(archive), |mut file| async {
+        let mut block = vec![0; BLOCK];
+        match file.read(&mut block).await {
+            Ok(0) => None,
+            Ok(read) => {
+                block.truncate(read);
+                Some((Ok(Bytes::from(block)), file))
+            }
+            Err(error) => Some((Err(error), file)),
+        }
+    });
+    Ok((headers, Body::from_stream(blocks)).into_response())
+}
+
+/// The names in a directory: directories first, with a slash. Whatever cannot be listed is empty.
+pub(super) async fn list_files(
+    State(server): State<Arc<Server>>,
+    body: Bytes,
+) -> Result<Json<Vec<String>>, Failure> {
+    let List { path } = match body.is_empty() {
+        true => List::default(),
+        false => serde_json::from_slice(&body)
+            .map_err(|error| Failure::unprocessable("body", &error.to_string()))?,
+    };
+    server.executor().await;
+    let directory = server.directory.join(path.unwrap_or_default());
+    let workspace = server.workspace.clone();
+    let names = blocking(move || Ok(names(&workspace, &directory).unwrap_or_default())).await?;
+    Ok(Json(names))
+}
+
+fn names(workspace: &Workspace, directory: &Path) -> Result<Vec<String>, files::Error> {
+    let options = ListOptions { depth: Depth::One, hidden: true, limit: usize::MAX };
+    let listing = list(&workspace.path(directory)?, options)?;
+    let mut named = Vec::new();
+    for entry in listing.entries {
+        let kind = match (entry.kind, entry.target) {
+            // Links that lead nowhere.
+            (Kind::Symlink, None) => continue,
+            (Kind::Symlink, Some(target)) => target,
+            (kind, _) => kind,
+        };
+        let name = entry.path.to_string_lossy().into_owned();
+        named.push((kind != Kind::Directory, name.to_lowercase(), name));
+    }
+    named.sort();
+    let shown =
+        named.into_iter().map(|(is_file, _, name)| if is_file { name } else { format!("{name}/") });
+    Ok(shown.collect())
+}
+
+/// Receives the part `file` into a file without a name, which vanishes by itself.
+async fn spool_file(mut form: Multipart) -> Result<(String, File), Failure> {
+    while let Some(field) = form.next_field().await.map_err(form_failure)? {
+        if field.name() != Some("file") {
+            continue;
+        }
+        // A name, not a way: what comes before a slash does not count.
+        let name = field.file_name().and_then(|name| name.rsplit(['/', '\\']).next());
+        let name = name.filter(|name| !matches!(*name, "" | "." | "..")).map(str::to_owned);
+        let name = name.ok_or_else(|| wrong_file("it needs a file name"))?;
+        return Ok((name, spool(field).await?));
+    }
+    Err(wrong_file("it is missing"))
+}
+
+async fn spool(mut field: Field<'_>) -> Result<File, Failure> {
+    let full = |error: io::Error| {
+        Failure::of(ErrorKind::Internal, format!("the upload could not be kept: {error}"))
+    };
+    let mut file = tempfile::tempfile().map_err(full)?;
+    loop {
+        match field.chunk().await {
+            Ok(Some(chunk)) => {
+                file = tokio::task::spawn_blocking(move || file.write_all(&chunk).map(|()| file))
+                    .await
+                    .map_err(|error| full(io::Error::other(error)))?
+                    .map_err(full)?;
+            }
+            Ok(None) => break,
+            Err(error) => return Err(form_failure(error)),
+        }
+    }
+    file.rewind().map_err(full)?;
+    Ok(file)
+}
+
+/// Unpacks below a directory and nowhere else: names that lead out, and entries that cannot be read, are
+/// refused before anything is written, links are written as files, and none that is there is followed
+/// out of the directory.
+fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
+    let cannot = |reason: &dyn Display| {
+        Failure::invalid(&format!("the zip file cannot be unpacked: {reason}"))
+    };
+    let broken = |error: zip::result::ZipError| cannot(&error);
+    let mut archive = ZipArchive::new(archive).map_err(broken)?;
+    let mut total = 0_u64;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(broken)?;
+        let name = entry.name().map(Cow::into_owned).unwrap_or_default();
+        if place_of(&name).is_none() {
+            return Err(Failure::of(
+                ErrorKind::OutsideWorkspace,
+                format!("the zip file has an entry that leads out of its directory: {name}"),
+            ));
+        }
+        // What an entry says of its size is not to be relied upon.
+        let mut content = (&mut entry).take(UNPACKED_BYTES + 1 - total);
+        total += io::copy(&mut content, &mut io::sink()).map_err(|error| cannot(&error))?;
+        if total > UNPACKED_BYTES {
+            return Err(Failure::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the zip file unpacks to more than {UNPACKED_BYTES} bytes"),
+            ));
+        }
+    }
+    create_directory(directory, Parents::Create)?;
+    let inside = directory.confined()?;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(broken)?;
+        let Some(place) = entry.name().ok().and_then(|name| place_of(&name)) else { continue };
+        let place = inside.path(place)?;
+        if entry.is_dir() {
+            create_directory(&place, Parents::Create)?;
+            continue;
+        }
+        let mode = entry.unix_mode().filter(|_| !entry.is_symlink());
+        write_from(&place, &mut entry, WriteOptions::default())?;
+        if let Some(mode) = mode.filter(|mode| mode & 0o100 != 0) {
+            set_mode(&place, mode & 0o777)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where an entry belongs, as Unix reads its name: a backslash and a colon are letters. None if that is not below
+/// the destination.
+fn place_of(name: &str) -> Option<PathBuf> {
+    let mut place = PathBuf::from(".");
+    for component in Path::new(name.trim_start_matches('/')).components() {
+        match component {
+            Component::Normal(name) => place.push(name),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    Some(place)
+}
+
+/// Packs all files below a path, without compression, into a file without a name.
+fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Failure> {
+    let failed = |error: io::Error| {
+        Failure::of(ErrorKind::Internal, format!("the archive could not be made: {error}"))
+    };
+    let mut archive = ZipWriter::new(tempfile::tempfile().map_err(failed)?);
+    let top = path.absolute();
+    match stat(path, files::Links::Follow)?.kind {
+        Kind::Directory => {
+            let mut waiting = vec![top.clone()];
+            while let Some(directory) = waiting.pop() {
+                let options = ListOptions { depth: Depth::One, hidden: true, limit: usize::MAX };
+                let listing = match list(&workspace.path(&directory)?, options) {
+                    // As for a file below.
+                    Err(files::Error::Denied { .. } | files::Error::NotFound { .. })
+                        if directory != top =>
+                    {
+                        continue;
+                    }
+                    listing => listing?,
+                };
+                for entry in listing.entries {
+                    let place = directory.join(&entry.path);
+                    let depth = place.components().count() - top.components().count();
+                    match entry.target.unwrap_or(entry.kind) {
+                        // A link to a directory may lead in a circle.
+                        Kind::Directory if entry.kind == Kind::Directory && depth < DEPTH => {
+                            waiting.push(place);
+                        }
+                        Kind::File => add(&mut archive, workspace, &place, &top)?,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        _ => add(&mut archive, workspace, &top, top.parent().unwrap_or(Path::new("/")))?,
+    }
+    let mut file = archive.finish().map_err(|error| failed(error.into()))?;
+    let size = file.seek(io::SeekFrom::End(0)).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    Ok((file, size))
+}
+
+fn add(
+    archive: &mut ZipWriter<File>,
+    workspace: &Workspace,
+    place: &Path,
+    top: &Path,
+) -> Result<(), Failure> {
+    let opened = open_file(&workspace.path(place)?);
+    // One file that may not be read must not keep the others from their way.
+    let (mut file, size) = match opened {
+        Err(files::Error::Denied { .. } | files::Error::NotFound { .. }) => return Ok(()),
+        opened => opened?,
+    };
+    let name = place.strip_prefix(top).unwrap_or(place).to_string_lossy();
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .large_file(size >= u64::from(u32::MAX));
+    let added = archive.start_file(name.as_ref(), options);
+    added.map_err(io::Error::from).and_then(|()| io::copy(&mut file, archive)).map_err(
+        |error| {
+            Failure::of(
+                ErrorKind::Internal,
+                format!("{} could not be packed: {error}", place.display()),
+            )
+        },
+    )?;
+    Ok(())
+}
+
+async fn absolute(server: &Server, path: &Path) -> Result<WorkspacePath, Failure> {
+    if !path.is_absolute() {
+        return Err(Failure::invalid(&format!("{} must be an absolute path", path.display())));
+    }
+    server.executor().await;
+    Ok(server.workspace.path(path)?)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Failure::of(ErrorKind::Internal, error.to_string())))
+}
+
+fn wrong_file(problem: &str) -> Failure {
+    Failure::unprocessable("body.file", problem)
+}
+
+/// A form that breaks off, has another shape, or is too large.
+fn form_failure(error: MultipartError) -> Failure {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Failure::new(error.status(), error.body_text()),
+        _ => wrong_file(&error.body_text()),
+    }
+}
+
+fn query_failure(rejection: QueryRejection) -> Failure {
+    Failure::unprocessable("query", &rejection.body_text())
+}
+
+fn root() -> PathBuf {
+    "/".into()
+}

@@ -1,0 +1,40 @@
+//! The command line of the `openhands-edge` program.
+
+use std::{io, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use openhands_edge::action_server;
+use sandbox_shells::Helper;
+
+use crate::serve::{ServeArguments, serve};
+
+/// Actions and observations of OpenHands.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves actions over HTTP in place of OpenHands' action execution server.
+    Serve(Box<ServeArguments>),
+    /// Edit files as lines of JSON say; started by kernels
+    #[command(hide = true)]
+    Edit,
+    #[command(flatten)]
+    Helper(Helper),
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Command::Serve(arguments) => return serve(*arguments),
+        Command::Edit => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(action_server::edit_lines(io::stdin().lock(), io::stdout().lock()))?;
+        }
+        Command::Helper(helper) => helper.run()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

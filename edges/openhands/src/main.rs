@@ -1,0 +1,20 @@
+//! The `openhands-edge` program: actions over HTTP or at a broker, and the helpers that shells and kernels start.
+
+mod cli;
+mod first_process;
+mod serve;
+mod user;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match cli::run(cli::Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("openhands-edge: {error:#}");
+            ExitCode::from(125)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Finds a Python that can run a kernel.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use tokio::process::Command;
+
+use super::error::{Error, Result};
+use sandbox_isolation::Confinement;
+
+/// Says whether everything is there that the helper and the kernel import. It only looks, since
+/// importing takes half a second.
+const PROBE: &str = "import importlib.util, sys
+sys.exit(0 if all(map(importlib.util.find_spec, ('ipykernel', 'jupyter_client', 'zmq'))) else 77)";
+/// How it says that something is missing. Python itself ends with 1 or 2 when it is not well.
+const LACKS_KERNEL: i32 = 77;
+
+/// Where to look when nobody has named a Python.
+const USUAL: [&str; 2] = ["python3", "python"];
+
+/// The first of these that can run a kernel: the preferred one (the `python` of a shell, say), then
+/// those on the `PATH`.
+///
+/// They are tried under the same policy as the kernel: a Python may lie in a workspace.
+pub async fn find_python(
+    preferred: Option<&Path>,
+    confinement: Option<&Confinement>,
+) -> Result<PathBuf> {
+    let usual = USUAL.map(PathBuf::from);
+    let candidates: Vec<_> = preferred.map(Path::to_owned).into_iter().chain(usual).collect();
+    for candidate in &candidates {
+        if check(candidate, confinement).await.is_ok() {
+            return Ok(candidate.clone());
+        }
+    }
+    let names: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
+    Err(Error::Missing { tried: names.join(", "), install: names[0].clone() })
+}
+
+/// Fails unless this Python can run a kernel.
+pub(super) async fn check(python: &Path, confinement: Option<&Confinement>) -> Result<()> {
+    let mut command = command(python, confinement);
+    // Elsewhere than in a workspace, whose files could pass for the modules.
+    command.args(["-c", PROBE]).current_dir("/").kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let reason = match command.status().await {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) if status.code() == Some(LACKS_KERNEL) => {
+            let install = format!("`{} -m pip install ipykernel`", python.display());
+            format!("it has no IPython kernel: install one with {install}")
+        }
+        Ok(status) => format!("it is no Python 3 that works ({status}): repair it"),
+        Err(error) => format!("it cannot be started ({error}): correct the path"),
+    };
+    Err(Error::Unusable { python: python.to_owned(), reason })
+}
+
+/// Starts a Python, under a policy if there is one.
+pub(super) fn command(python: &Path, confinement: Option<&Confinement>) -> Command {
+    match confinement {
+        Some(confinement) => confinement.command(python).into(),
+        None => Command::new(python),
+    }
+}

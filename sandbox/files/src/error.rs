@@ -1,0 +1,274 @@
+//! What can go wrong with files, and what the caller does next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::Version;
+use super::stat::Kind;
+
+/// Everything that file operations fail with. Paths are shown as the caller gave them.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The path, or a symbolic link on it, leads out of the workspace. Use a path inside; inside a
+    /// workspace links must be relative.
+    #[error("{path} leads out of the workspace: use a path inside it")]
+    Escapes {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The text cannot be a path here. The reason says what a good one looks like.
+    #[error("{path:?} is not usable as a path: {reason}")]
+    InvalidPath {
+        /// The path as given.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Nothing is there. List the directory, or create the file.
+    #[error("{path} does not exist: check the name, or create it")]
+    NotFound {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// Something is there already. Choose another name, or ask for replacement.
+    #[error("{path} exists already: choose another name, or ask to replace it")]
+    Exists {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// A file was expected. List the directory instead, or ask for a recursive operation.
+    #[error("{path} is a directory: list it, or name a file in it")]
+    IsDirectory {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// A directory was expected, here or further up the path.
+    #[error("{path} is not a directory, or a part of it is a file: check the path")]
+    NotDirectory {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// A device, pipe or socket: reading might never end and replacing would destroy it. Use a
+    /// shell.
+    #[error("{path} is a {kind}, not a regular file: use a shell for it")]
+    NotRegular {
+        /// The path as given.
+        path: PathBuf,
+        /// What it is.
+        kind: Kind,
+    },
+    /// Only empty directories are removed without `recursive`.
+    #[error("{path} is not empty: remove its content first, or ask for recursive removal")]
+    NotEmpty {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The user of this process may not do that.
+    #[error("no permission for {path}: change its mode or owner, or use another place")]
+    Denied {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The tree has more levels than are removed in one go. A part of it is removed.
+    #[error("{path} is nested too deeply: remove its innermost directories first, or use a shell")]
+    TooDeep {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// A directory cannot be moved or copied into itself.
+    #[error("{path} lies inside what is being moved or copied: choose another destination")]
+    IntoItself {
+        /// The destination as given.
+        path: PathBuf,
+    },
+    /// More bytes than the caller's limit. Read a range of lines or the tail, or raise the limit.
+    #[error("{path} has {size} bytes, the limit is {limit}: read a range of lines or the tail")]
+    TooLarge {
+        /// The path as given.
+        path: PathBuf,
+        /// Bytes of the file, or of the range that was asked for as far as it was read.
+        size: u64,
+        /// The limit that applied.
+        limit: u64,
+    },
+    /// This machine has not enough memory for the file. Read a range of lines or the tail.
+    #[error(
+        "{path} has {size} bytes, more than there is memory for: read a range of lines or the tail"
+    )]
+    NoMemory {
+        /// The path as given.
+        path: PathBuf,
+        /// Bytes of the file.
+        size: u64,
+    },
+    /// The content is no text. Read it as bytes or as media.
+    #[error("{path} is binary ({media_type}): read it as bytes")]
+    Binary {
+        /// The path as given.
+        path: PathBuf,
+        /// What it seems to be, `application/octet-stream` if nobody knows.
+        media_type: &'static str,
+    },
+    /// The new text holds a character that the file's encoding does not have. Leave it out, or
+    /// rewrite the whole file in UTF-8.
+    #[error(
+        "{path} is encoded in {encoding}, which has no {character:?}: leave it out, or write the whole file anew in UTF-8"
+    )]
+    Unencodable {
+        /// The path as given.
+        path: PathBuf,
+        /// Name of the file's encoding.
+        encoding: &'static str,
+        /// The first such character.
+        character: char,
+    },
+    /// The text to replace does not occur. Read the file again and copy the text exactly.
+    #[error("the text to replace does not occur in {path}: read it again and copy exactly")]
+    NoMatch {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The text to replace occurs more than once. Give more lines around it.
+    #[error(
+        "the text to replace occurs {count} times in {path}, in lines {lines:?}: include more of its surroundings"
+    )]
+    Several {
+        /// The path as given.
+        path: PathBuf,
+        /// Number of occurrences.
+        count: usize,
+        /// Distinct lines (from 1) where they begin, the first [`super::LINES_REPORTED`] of them.
+        lines: Vec<usize>,
+    },
+    /// There is nothing to look for. Use insert, or write the whole file.
+    #[error("the text to replace in {path} is empty: use insert, or write the whole file")]
+    EmptyPattern {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// Old and new text are equal.
+    #[error("old and new text for {path} are the same: nothing was changed")]
+    SameText {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The file has no such line.
+    #[error("{path} has {lines} lines, there is no line {line}: use a number in that range")]
+    NoSuchLine {
+        /// The path as given.
+        path: PathBuf,
+        /// The line that was asked for.
+        line: usize,
+        /// Lines of the file.
+        lines: usize,
+    },
+    /// Lines are counted from 1, and a range does not end before it begins.
+    #[error("lines {first} to {last} of {path} are no range: count from 1, smaller number first")]
+    BadRange {
+        /// The path as given.
+        path: PathBuf,
+        /// First line asked for.
+        first: usize,
+        /// Last line asked for.
+        last: usize,
+    },
+    /// No edit of this file is remembered. Write the former text, if somebody else knows it.
+    #[error(
+        "no edit of {path} is left to undo, because none was made here or it is too long ago: write the former text yourself"
+    )]
+    NoHistory {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The file is no longer what the last edit left. Look at it, then undo anyway if that is
+    /// right.
+    #[error("{path} was changed after the last edit: read it first, undo would lose that change")]
+    ChangedSince {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The file is no longer at the version that the caller has seen; nothing was changed. Read it again, then decide.
+    #[error(
+        "{path} is no longer at the version that was given, nothing was changed: read it again"
+    )]
+    Changed {
+        /// The path as given.
+        path: PathBuf,
+        /// The version that it is at. None if it is gone, or too large to have one.
+        version: Option<Version>,
+    },
+    /// A glob or regular expression that cannot be understood.
+    #[error("{pattern:?} is not a usable pattern: {reason}")]
+    BadPattern {
+        /// The pattern as given.
+        pattern: String,
+        /// What the parser said.
+        reason: String,
+    },
+    /// More than one answer holds. Ask for less, or in several places.
+    #[error(
+        "{asked} {what} are too many, {most} are possible: ask for fewer, or search less at once"
+    )]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many were asked for.
+        asked: usize,
+        /// How many can be.
+        most: usize,
+    },
+    /// A line, with the context that was asked for, does not fit into what is searched at once. Use a
+    /// shell.
+    #[error(
+        "{path} has lines too long to search, more than {limit} bytes at once: ask for less context, or use a shell for it"
+    )]
+    LongLines {
+        /// The path as given.
+        path: PathBuf,
+        /// The bytes that are searched at once.
+        limit: u64,
+    },
+    /// The disk or the user's quota is full. Remove something first; nothing was changed.
+    #[error("no space left for {path}: remove something first; nothing was changed")]
+    Full {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The system said something that no other variant names.
+    #[error("cannot use {path}: {source}")]
+    Io {
+        /// The path as given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Sorts what the system said about `path` into the variants above.
+    pub(super) fn from_io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        let Some(code) = source.raw_os_error() else {
+            // The confinement reports an escape as a permission error that no system call made.
+            return match source.kind() {
+                io::ErrorKind::PermissionDenied => Self::Escapes { path },
+                _ => Self::Io { path, source },
+            };
+        };
+        match Errno::from_raw_os_error(code) {
+            Errno::NOENT => Self::NotFound { path },
+            Errno::EXIST => Self::Exists { path },
+            Errno::ISDIR => Self::IsDirectory { path },
+            Errno::NOTDIR => Self::NotDirectory { path },
+            Errno::NOTEMPTY => Self::NotEmpty { path },
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied { path },
+            Errno::NOSPC | Errno::DQUOT => Self::Full { path },
+            Errno::LOOP => Self::InvalidPath { path, reason: "its symbolic links go in a circle" },
+            Errno::NAMETOOLONG => Self::InvalidPath { path, reason: "it is too long" },
+            _ => Self::Io { path, source },
+        }
+    }
+}

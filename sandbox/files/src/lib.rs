@@ -1,0 +1,58 @@
+//! Files of a workspace: read, write, edit, list, search, and move them about.
+//!
+//! A [`Workspace`] hands out [`WorkspacePath`]s, and every function here takes one. What a
+//! workspace may touch is enforced by the kernel when a path is opened, never by looking at its
+//! text, so links and renames that happen meanwhile cannot lead outside. The same functions serve
+//! a workspace that is the whole file system.
+//!
+//! Nothing here is lost by accident: files are replaced in one step and keep mode and owner, an
+//! edit keeps line endings and encoding of everything it does not touch and can be undone, and
+//! undo refuses to overwrite what somebody else changed in between. A caller that has read a
+//! [`Version`] of a file can ask an [`Editor`] to change it only if it is still at that version.
+//!
+//! All of it blocks on the disk; asynchronous callers run it on a blocking thread. What a result
+//! looks like on some wire is not decided here.
+
+mod diff;
+mod document;
+mod edit;
+mod error;
+mod history;
+mod lines;
+mod list;
+mod media;
+mod read;
+mod root;
+mod search;
+mod stat;
+mod tree;
+mod turns;
+mod version;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use diff::{unified_diff, unified_diff_of_lines};
+pub use document::{Encoding, LineEnding};
+pub use edit::{EDIT_BYTES, Edit, Edited, Editor, LINES_REPORTED, Undo};
+pub use error::Error;
+pub use history::{HISTORY_BYTES, HISTORY_PER_FILE};
+pub use lines::{line_count, numbered, select_lines};
+pub use list::{Depth, ListOptions, Listed, Listing, list};
+pub use media::{media_type_by_content, media_type_by_name};
+pub use read::{
+    Content, LineRange, READ_BYTES, Text, open_file, read_any, read_any_versioned, read_bytes,
+    read_text,
+};
+pub use root::{Workspace, WorkspacePath};
+pub use search::{
+    Case, Filter, Found, GREPPED_BYTES, Grep, GrepLine, Grepped, LINE_CHARACTERS, MOST_CONTEXT,
+    MOST_FOUND, check_limit, glob, grep,
+};
+pub use stat::{Kind, Links, Stat, stat};
+pub use tree::{
+    Destination, Parents, Removal, copy, create_directory, move_entry, remove, remove_directory,
+};
+pub use version::{VERSIONED_BYTES, Version, Versioned};
+pub use write::{Durability, Existing, Owner, WriteOptions, Written, set_mode, write, write_from};

@@ -1,0 +1,80 @@
+//! The version of a file's content, by which a caller can say which content it has seen.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use sha2::{Digest, Sha256};
+
+/// Files with more bytes have no version: to hash them takes too long.
+pub const VERSIONED_BYTES: u64 = 64 << 20;
+
+/// Bytes that are hashed at once.
+const BLOCK: usize = 64 * 1024;
+
+/// A hash of the whole content: equal versions mean equal content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version([u8; 16]);
+
+impl Version {
+    /// The version of this content.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::from_digest(&Sha256::digest(bytes))
+    }
+
+    /// The version of an open file, read from its beginning whatever its position is.
+    pub(super) fn of_file(file: &File) -> io::Result<Self> {
+        let (mut digest, mut block, mut offset) = (Sha256::new(), vec![0; BLOCK], 0);
+        loop {
+            match file.read_at(&mut block, offset) {
+                Ok(0) => return Ok(Self::from_digest(&digest.finalize())),
+                Ok(read) => {
+                    digest.update(&block[..read]);
+                    offset += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn from_digest(digest: &[u8]) -> Self {
+        let mut version = [0; 16];
+        // 128 bits are enough to tell two contents apart.
+        version.copy_from_slice(&digest[..16]);
+        Self(version)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A content that was asked for together with its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned<T> {
+    /// What was read.
+    pub content: T,
+    /// The version of the whole file at that moment. None if it is larger than [`VERSIONED_BYTES`], or was changed
+    /// while it was read.
+    pub version: Option<Version>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn bytes_and_files_have_the_same_version() {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes = vec![b'x'; 3 * BLOCK + 1];
+        file.write_all(&bytes).unwrap();
+        assert_eq!(Version::of_file(&file).unwrap(), Version::of(&bytes));
+        assert_ne!(Version::of(b"a"), Version::of(b"b"));
+        assert_eq!(Version::of(b"abc").to_string(), "ba7816bf8f01cfea414140de5dae2223");
+    }
+}

@@ -1,0 +1,124 @@
+//! Errors of shells, files, cells and pages as errors of the wire: one kind for each thing that a caller can do
+//! about it, and the exact reason in `data.reason`.
+
+use std::io;
+
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox_cells::Error as CellError;
+use sandbox_files::Error as FileError;
+use sandbox_pages::Error as PageError;
+use sandbox_shells::Error as ShellError;
+use serde_json::{Map, json};
+
+/// The error of a shell.
+pub(crate) fn shell(error: ShellError) -> WireError {
+    let (kind, reason) = match &error {
+        ShellError::Invalid(_) => (ErrorKind::InvalidParams, "invalid"),
+        ShellError::SessionExists(_) => (ErrorKind::Conflict, "exists"),
+        ShellError::SessionClosed(_) => (ErrorKind::NotFound, "closed"),
+        ShellError::Busy { .. } => (ErrorKind::Conflict, "busy"),
+        ShellError::OccupiedByHand(_) => (ErrorKind::Conflict, "occupiedByHand"),
+        ShellError::ServerGone => return server_gone(),
+        ShellError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            (ErrorKind::NoSpace, "full")
+        }
+        ShellError::ShellDidNotStart { .. } => (ErrorKind::InternalError, "shellDidNotStart"),
+        ShellError::TmuxMissing { .. } | ShellError::UnusableRoot { .. } => {
+            (ErrorKind::InternalError, "unavailable")
+        }
+        ShellError::TmuxRefused { .. }
+        | ShellError::TmuxSilent { .. }
+        | ShellError::RootInUse { .. }
+        | ShellError::Io { .. } => (ErrorKind::InternalError, "system"),
+    };
+    with_reason(kind, error.to_string(), reason)
+}
+
+/// For a shell that is gone because tmux has died.
+pub(crate) fn server_gone() -> WireError {
+    let reason = "the tmux server of the shells has died, and the shell with it: start the shell again \
+                  with shell/create";
+    with_reason(ErrorKind::HostGone, reason, "serverGone")
+}
+
+/// The error of a file.
+pub(crate) fn file(error: FileError) -> WireError {
+    let (kind, reason) = match &error {
+        FileError::Changed { version, .. } => {
+            let mut facts = Map::from_iter([("reason".to_owned(), json!("changed"))]);
+            if let Some(version) = version {
+                facts.insert("version".to_owned(), json!(version.to_string()));
+            }
+            return ErrorKind::Conflict.error_with(error.to_string(), facts);
+        }
+        FileError::Escapes { .. } => (ErrorKind::OutsideWorkspace, "escapes"),
+        FileError::NotFound { .. } => (ErrorKind::NotFound, "noSuchPath"),
+        FileError::NoSuchLine { .. } => (ErrorKind::NotFound, "noSuchLine"),
+        FileError::NoMatch { .. } => (ErrorKind::NotFound, "noMatch"),
+        FileError::NoHistory { .. } => (ErrorKind::NotFound, "noHistory"),
+        FileError::Exists { .. } => (ErrorKind::Conflict, "exists"),
+        FileError::IsDirectory { .. } => (ErrorKind::Conflict, "isDirectory"),
+        FileError::NotDirectory { .. } => (ErrorKind::Conflict, "notDirectory"),
+        FileError::NotRegular { .. } => (ErrorKind::Conflict, "notRegular"),
+        FileError::NotEmpty { .. } => (ErrorKind::Conflict, "notEmpty"),
+        FileError::TooDeep { .. } => (ErrorKind::Conflict, "tooDeep"),
+        FileError::IntoItself { .. } => (ErrorKind::Conflict, "intoItself"),
+        FileError::LongLines { .. } => (ErrorKind::Conflict, "longLines"),
+        FileError::Binary { .. } => (ErrorKind::Conflict, "binary"),
+        FileError::Several { .. } => (ErrorKind::Conflict, "several"),
+        FileError::ChangedSince { .. } => (ErrorKind::Conflict, "changedSince"),
+        FileError::TooLarge { .. } | FileError::NoMemory { .. } => {
+            (ErrorKind::OversizedResponse, "tooLarge")
+        }
+        FileError::Denied { .. } => (ErrorKind::NotAllowed, "denied"),
+        FileError::Full { .. } => (ErrorKind::NoSpace, "full"),
+        FileError::InvalidPath { .. } => (ErrorKind::InvalidParams, "invalidPath"),
+        FileError::Unencodable { .. } => (ErrorKind::InvalidParams, "unencodable"),
+        FileError::EmptyPattern { .. } => (ErrorKind::InvalidParams, "emptyPattern"),
+        FileError::SameText { .. } => (ErrorKind::InvalidParams, "sameText"),
+        FileError::BadRange { .. } => (ErrorKind::InvalidParams, "badRange"),
+        FileError::BadPattern { .. } => (ErrorKind::InvalidParams, "badPattern"),
+        FileError::TooMany { .. } => (ErrorKind::InvalidParams, "tooMany"),
+        _ => (ErrorKind::InternalError, "system"),
+    };
+    with_reason(kind, error.to_string(), reason)
+}
+
+/// The error of a kernel.
+pub(crate) fn cell(error: CellError) -> WireError {
+    let (kind, reason) = match &error {
+        CellError::Missing { .. }
+        | CellError::Unusable { .. }
+        | CellError::DidNotStart { .. }
+        | CellError::Confinement(_)
+        | CellError::NeedsTcp => (ErrorKind::NotAllowed, "unavailable"),
+        CellError::Busy { .. } => (ErrorKind::Conflict, "busy"),
+        CellError::Directory { .. } => (ErrorKind::InvalidParams, "directory"),
+        CellError::Ended { .. } => {
+            let facts = [("reason", json!("kernelEnded")), ("mayHaveExecuted", json!(true))];
+            let facts = facts.map(|(name, fact)| (name.to_owned(), fact));
+            return ErrorKind::HostGone.error_with(error.to_string(), Map::from_iter(facts));
+        }
+        _ => (ErrorKind::InternalError, "system"),
+    };
+    with_reason(kind, error.to_string(), reason)
+}
+
+/// The error of showing pages.
+pub(crate) fn page(error: PageError) -> WireError {
+    let (kind, reason) = match &error {
+        PageError::Missing => (ErrorKind::NotAllowed, "unavailable"),
+        PageError::Failed { .. } => (ErrorKind::InternalError, "system"),
+    };
+    with_reason(kind, error.to_string(), reason)
+}
+
+/// A parameter that makes no sense.
+pub(crate) fn invalid(message: impl Into<String>) -> WireError {
+    with_reason(ErrorKind::InvalidParams, message, "invalid")
+}
+
+/// An error with its exact reason for programs.
+pub(crate) fn with_reason(kind: ErrorKind, message: impl Into<String>, reason: &str) -> WireError {
+    kind.error_with(message.into(), Map::from_iter([("reason".to_owned(), json!(reason))]))
+}

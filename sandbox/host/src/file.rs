@@ -1,0 +1,374 @@
+//! `file/*`: the files of the workspace, each operation on a thread that may block.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use bridge_protocol::methods::file::{
+    self, CopyResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams, GrepResult,
+    MakeDirectoryParams, PathParams, RemoveParams, SearchParams, StatParams, StatResult,
+    TransferParams,
+};
+use bridge_protocol::methods::{Empty, MethodType};
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox_files::{
+    Case, Content, Depth, Destination, Edit, Edited, Editor, Existing, Filter, Grep, Kind,
+    LineRange, Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace,
+    WorkspacePath, WriteOptions, check_limit, copy, create_directory, glob, grep, list, move_entry,
+    read_any_versioned, read_bytes, remove, remove_directory, set_mode, stat, unified_diff,
+};
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use crate::error::{self, invalid};
+use crate::{Answer, printed, read_params, unknown};
+
+/// Operations at once; further ones wait.
+const AT_ONCE: usize = 8;
+/// What a search returns when the caller does not say.
+const FOUND: usize = 1000;
+/// What a read returns at most, whatever the caller says. A connection refuses answers long before that.
+const READ_MOST: u64 = file::VERSIONED_BYTES;
+/// Lines around a change in a diff.
+const CONTEXT: usize = 3;
+
+/// The files of one workspace.
+#[derive(Debug)]
+pub struct FileService {
+    workspace: Workspace,
+    /// Remembers what files were before edits, for undo, as long as this process lives.
+    editor: Arc<Editor>,
+    turns: Arc<Semaphore>,
+}
+
+impl FileService {
+    /// Serves the files of this workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace, editor: Arc::default(), turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// Answers one call of a `file/*` tool.
+    pub async fn answer(self: &Arc<Self>, method: &str, params: Option<&RawValue>) -> Answer {
+        use file::{
+            Copy, Edit, Glob, Grep, List, MakeDirectory, Move, Read, Remove, RemoveDirectory, Stat,
+            Undo, Write,
+        };
+
+        match method {
+            Read::NAME => self.carry_out::<Read>(params, FileService::read).await,
+            Write::NAME => self.carry_out::<Write>(params, FileService::write).await,
+            Edit::NAME => self.carry_out::<Edit>(params, FileService::edit).await,
+            Undo::NAME => self.carry_out::<Undo>(params, FileService::undo).await,
+            List::NAME => self.carry_out::<List>(params, FileService::list).await,
+            Glob::NAME => self.carry_out::<Glob>(params, FileService::glob).await,
+            Grep::NAME => self.carry_out::<Grep>(params, FileService::grep).await,
+            Stat::NAME => self.carry_out::<Stat>(params, FileService::stat).await,
+            MakeDirectory::NAME => {
+                self.carry_out::<MakeDirectory>(params, FileService::make_directory).await
+            }
+            RemoveDirectory::NAME => {
+                self.carry_out::<RemoveDirectory>(params, FileService::remove_directory).await
+            }
+            Remove::NAME => self.carry_out::<Remove>(params, FileService::remove).await,
+            Move::NAME => self.carry_out::<Move>(params, FileService::move_entry).await,
+            Copy::NAME => self.carry_out::<Copy>(params, FileService::copy).await,
+            _ => Err(unknown(method)),
+        }
+    }
+
+    /// Carries out one operation. What has begun is brought to its end, even if nobody waits for it.
+    async fn carry_out<M: MethodType>(
+        self: &Arc<Self>,
+        params: Option<&RawValue>,
+        act: fn(&Self, M::Params) -> Result<M::Result, WireError>,
+    ) -> Answer
+    where
+        M::Params: Send + 'static,
+        M::Result: Send + 'static,
+    {
+        let params = read_params::<M>(params)?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let service = Arc::clone(self);
+        let work = move || {
+            // Until the work has ended, not until nobody waits for it.
+            let _turn = turn;
+            printed::<M>(&act(&service, params)?)
+        };
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+            Err(ErrorKind::InternalError.error("the work on this file was given up"))
+        })
+    }
+
+    fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
+        let path = self.path(&params.path)?;
+        let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(READ_MOST);
+        if params.raw {
+            let bytes = read_bytes(&path, limit).map_err(error::file)?;
+            let version = Some(wire_version(Version::of(&bytes)));
+            return Ok(file::ReadResult::Raw { base64: BASE64_STANDARD.encode(bytes), version });
+        }
+        let range = match (params.first_line, params.last_line, params.tail) {
+            (None, None, None) => LineRange::All,
+            (None, None, Some(count)) => LineRange::Last(count),
+            (first, last, None) => LineRange::Between { first: first.unwrap_or(1), last },
+            _ => return Err(invalid("give either tail, or firstLine and lastLine")),
+        };
+        let read = read_any_versioned(&path, range, limit).map_err(error::file)?;
+        let version = read.version.map(wire_version);
+        Ok(match read.content {
+            Content::Text(text) => file::ReadResult::Text {
+                text: text.content,
+                first_line: text.first_line,
+                total_lines: text.total_lines,
+                encoding: text.encoding.name().to_owned(),
+                version,
+            },
+            Content::Media { media_type, bytes } => file::ReadResult::Media {
+                media_type: media_type.to_owned(),
+                base64: BASE64_STANDARD.encode(bytes),
+                version,
+            },
+            Content::Binary { media_type, size } => {
+                file::ReadResult::Binary { media_type: media_type.to_owned(), size, version }
+            }
+        })
+    }
+
+    fn write(&self, params: file::WriteParams) -> Result<file::WriteResult, WireError> {
+        let path = self.path(&params.path)?;
+        let bytes = match (params.text, params.base64) {
+            (Some(text), None) => text.into_bytes(),
+            (None, Some(base64)) => BASE64_STANDARD
+                .decode(base64)
+                .map_err(|error| invalid(format!("base64 is malformed: {error}")))?,
+            _ => return Err(invalid("give the content as either text or base64")),
+        };
+        let options =
+            WriteOptions { existing: existing(params.replace), ..WriteOptions::default() };
+        let expected = params.if_version.as_ref().map(|version| version.0.as_str());
+        let written = self.editor.write(&path, &bytes, options, expected).map_err(error::file)?;
+        if let Some(mode) = params.mode.filter(|_| written.created) {
+            set_mode(&path, mode & 0o777).map_err(error::file)?;
+        }
+        Ok(file::WriteResult {
+            created: written.created,
+            version: wire_version(Version::of(&bytes)),
+            owner_kept: is_kept(written.owner),
+        })
+    }
+
+    fn edit(&self, params: file::EditParams) -> Result<file::EditResult, WireError> {
+        let path = self.path(&params.path)?;
+        let (new, expected) = (&params.new_text, params.if_version.as_ref());
+        let edit = match (&params.old_text, params.insert_after) {
+            (Some(old), None) => Edit::Replace { old, new },
+            (None, Some(after)) => Edit::Insert { after, text: new },
+            (None, None) if expected.is_none() => {
+                let created = self.editor.create(&path, new, WriteOptions::default());
+                return Ok(told(&params.path, &created.map_err(error::file)?));
+            }
+            (None, None) => return Err(invalid("ifVersion is for a file that exists")),
+            (Some(_), Some(_)) => return Err(invalid("give either oldText or insertAfter")),
+        };
+        let expected = expected.map(|version| version.0.as_str());
+        let edited = self.editor.edit(&path, edit, expected).map_err(error::file)?;
+        Ok(told(&params.path, &edited))
+    }
+
+    fn undo(&self, params: file::UndoParams) -> Result<file::EditResult, WireError> {
+        let path = self.path(&params.path)?;
+        let undo = if params.force { Undo::Anyway } else { Undo::IfUnchanged };
+        Ok(told(&params.path, &self.editor.undo(&path, undo).map_err(error::file)?))
+    }
+
+    fn list(&self, params: file::ListParams) -> Result<file::ListResult, WireError> {
+        let limit = params.limit.unwrap_or(ListOptions::default().limit);
+        check_limit(limit).map_err(error::file)?;
+        let depth = if params.nested { Depth::Two } else { Depth::One };
+        let options = ListOptions { depth, hidden: params.hidden, limit };
+        let listing = list(&self.path(&params.path)?, options).map_err(error::file)?;
+        let entries = listing.entries.into_iter().map(|entry| FileEntry {
+            path: shown(&entry.path),
+            kind: kind(entry.kind),
+            target: entry.target.map(kind),
+        });
+        Ok(file::ListResult {
+            entries: entries.collect(),
+            hidden_left_out: listing.hidden_left_out,
+            truncated: listing.truncated,
+            unreadable: listing.unreadable.iter().map(|path| shown(path)).collect(),
+        })
+    }
+
+    fn glob(&self, params: SearchParams) -> Result<GlobResult, WireError> {
+        let filter = Filter { hidden: params.hidden, ignored: params.ignored };
+        let limit = params.limit.unwrap_or(FOUND);
+        let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
+        let found = found.map_err(error::file)?;
+        let paths = found.paths.iter().map(|path| shown(path)).collect();
+        Ok(GlobResult { paths, truncated: found.truncated, unreadable: found.unreadable })
+    }
+
+    fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
+        let SearchParams { path, pattern, hidden, ignored, limit } = params.search;
+        let query = Grep {
+            pattern,
+            literal: params.literal,
+            case: if params.ignore_case { Case::Insensitive } else { Case::Sensitive },
+            files: params.files,
+            context: params.context,
+            filter: Filter { hidden, ignored },
+            limit: limit.unwrap_or(FOUND),
+        };
+        let grepped = grep(&self.path(&path)?, &query).map_err(error::file)?;
+        let lines = grepped.lines.into_iter().map(|line| GrepLine {
+            path: shown(&line.path),
+            line: line.line,
+            text: line.text,
+            matches: line.matches,
+        });
+        Ok(GrepResult {
+            lines: lines.collect(),
+            truncated: grepped.truncated,
+            unreadable: grepped.unreadable,
+        })
+    }
+
+    fn stat(&self, params: StatParams) -> Result<StatResult, WireError> {
+        let links = if params.follow { Links::Follow } else { Links::Keep };
+        let stat = stat(&self.path(&params.path)?, links).map_err(error::file)?;
+        let age = stat.modified.duration_since(SystemTime::UNIX_EPOCH);
+        let modified_ms = match age {
+            Ok(since) => since.as_secs_f64() * 1000.0,
+            Err(before) => before.duration().as_secs_f64() * -1000.0,
+        };
+        Ok(StatResult {
+            kind: kind(stat.kind),
+            size: stat.size,
+            mode: stat.mode,
+            user: stat.user,
+            group: stat.group,
+            modified_ms: modified_ms.round(),
+            link: stat.link.as_deref().map(shown),
+        })
+    }
+
+    fn make_directory(&self, params: MakeDirectoryParams) -> Result<Empty, WireError> {
+        let parents = if params.parents { Parents::Create } else { Parents::MustExist };
+        done(create_directory(&self.path(&params.path)?, parents))
+    }
+
+    fn remove_directory(&self, params: PathParams) -> Result<Empty, WireError> {
+        done(remove_directory(&self.path(&params.path)?))
+    }
+
+    fn remove(&self, params: RemoveParams) -> Result<Empty, WireError> {
+        let removal = if params.recursive { Removal::Recursive } else { Removal::File };
+        done(remove(&self.path(&params.path)?, removal))
+    }
+
+    fn move_entry(&self, params: TransferParams) -> Result<Empty, WireError> {
+        let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
+        done(move_entry(&from, &to, destination(&params)))
+    }
+
+    fn copy(&self, params: TransferParams) -> Result<CopyResult, WireError> {
+        let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
+        let owner = copy(&from, &to, destination(&params)).map_err(error::file)?;
+        Ok(CopyResult { owner_kept: is_kept(owner) })
+    }
+
+    fn path(&self, path: &str) -> Result<WorkspacePath, WireError> {
+        self.workspace.path(path).map_err(error::file)
+    }
+}
+
+fn told(path: &str, edited: &Edited) -> file::EditResult {
+    let [before, after] =
+        [&edited.before, &edited.after].map(|text| text.as_deref().unwrap_or_default());
+    file::EditResult {
+        line: edited.line,
+        lines_removed: edited.lines_removed,
+        lines_added: edited.lines_added,
+        diff: unified_diff(before, after, (path, path), CONTEXT),
+        version: edited.version().map(wire_version),
+        owner_kept: is_kept(edited.owner),
+    }
+}
+
+fn wire_version(version: Version) -> file::Version {
+    file::Version(version.to_string())
+}
+
+fn is_kept(owner: Owner) -> bool {
+    owner == Owner::Kept
+}
+
+fn done(outcome: Result<(), sandbox_files::Error>) -> Result<Empty, WireError> {
+    outcome.map(|()| Empty {}).map_err(error::file)
+}
+
+fn destination(params: &TransferParams) -> Destination {
+    Destination { existing: existing(params.replace), ..Destination::default() }
+}
+
+fn existing(replace: bool) -> Existing {
+    if replace { Existing::Replace } else { Existing::Refuse }
+}
+
+fn kind(kind: Kind) -> FileKind {
+    match kind {
+        Kind::File => FileKind::File,
+        Kind::Directory => FileKind::Directory,
+        Kind::Symlink => FileKind::Symlink,
+        Kind::Pipe => FileKind::Pipe,
+        Kind::Socket => FileKind::Socket,
+        Kind::Device => FileKind::Device,
+        Kind::Other => FileKind::Other,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use bridge_protocol::methods::file::Stat;
+
+    use super::*;
+
+    /// Work goes on as long as the test holds this.
+    static GATE: Mutex<()> = Mutex::new(());
+
+    #[tokio::test]
+    #[allow(clippy::await_holding_lock, reason = "who waits for the lock has a thread of its own")]
+    async fn work_that_nobody_waits_for_counts_until_it_has_ended() {
+        let service = Arc::new(FileService::new(Workspace::whole_file_system()));
+        let gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
+        let caller = {
+            let service = Arc::clone(&service);
+            let work = async move {
+                let params = serde_json::value::to_raw_value(&serde_json::json!({"path": "."}));
+                let act = |_: &FileService, _: StatParams| {
+                    drop(GATE.lock().unwrap_or_else(PoisonError::into_inner));
+                    Err(invalid("never told"))
+                };
+                service.carry_out::<Stat>(Some(&params.unwrap()), act).await
+            };
+            tokio::spawn(work)
+        };
+        while service.turns.available_permits() == AT_ONCE {
+            tokio::task::yield_now().await;
+        }
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert_eq!(service.turns.available_permits(), AT_ONCE - 1);
+        drop(gate);
+        let all = u32::try_from(AT_ONCE).unwrap();
+        assert!(service.turns.acquire_many(all).await.is_ok());
+    }
+}

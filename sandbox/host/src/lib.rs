@@ -1,0 +1,219 @@
+//! Serves the tools of a sandbox: shells that start in a workspace, its files, cells of Python, and web pages.
+//!
+//! [`Sandbox::answer`] takes the name of a tool and its params as text, and answers with text: the program
+//! `sandbox host` joins it with a connection to a broker, the OpenHands edge calls it in its own process.
+//!
+//! Files are confined to the workspace by Linux. Shells are the user's own: they start in the workspace and may go
+//! anywhere that the user may, unless the policy confines them, and with them the kernels of cells.
+//!
+//! A caller that stops waiting stops no command. Dropping the answer, for a cancel, a deadline or the end of the
+//! caller's connection, ends only the wait; the command goes on and can be awaited again. A cancelled cell is
+//! interrupted, see [`Caller`].
+//!
+//! [`Sandbox::shut_down`] ends the shells. When the process is killed, they live on for a while, and the next
+//! [`Sandbox::open`] on the same state directory finds them, their running commands and their logs; see [`state`].
+
+mod caller;
+mod cell;
+mod error;
+mod file;
+mod page;
+mod shell;
+pub mod state;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bridge_protocol::methods::shell::ShellName;
+use bridge_protocol::methods::{
+    self, Empty, MethodType, cell as cells, page as pages, shell as shells,
+};
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox_files::Workspace;
+use sandbox_pages::Browser;
+use sandbox_shells::Config;
+use serde_json::value::{RawValue, to_raw_value};
+
+pub use caller::Caller;
+pub use file::FileService;
+pub use cell::CellSettings;
+pub use shell::{SHELLS, ShellService};
+
+use cell::CellService;
+use page::PageService;
+
+/// What a call came to.
+pub type Answer = Result<Box<RawValue>, WireError>;
+
+/// The families of tools that a sandbox serves.
+pub const FAMILIES: [&str; 4] = ["cell", "file", "page", "shell"];
+
+/// How a sandbox is set up.
+#[derive(Debug)]
+pub struct Settings {
+    /// The directory in which shells and kernels start.
+    pub directory: PathBuf,
+    /// The files that may be touched. What commands touch is decided by the policy in `shells`.
+    pub workspace: Workspace,
+    /// The shells: where their state lies, and what they may do.
+    pub shells: Config,
+    /// How cells are run, if they are.
+    pub cells: Option<CellSettings>,
+    /// Shows web pages, if anything does. It is a way around the walls of a restricted network.
+    pub browser: Option<Browser>,
+}
+
+/// See the [crate](crate). Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    shells: Arc<ShellService>,
+    files: Arc<FileService>,
+    cells: Arc<CellService>,
+    pages: Arc<PageService>,
+}
+
+impl Sandbox {
+    /// Takes over the shells that an earlier owner of the state directory has left.
+    pub async fn open(settings: Settings) -> Result<Self, sandbox_shells::Error> {
+        let Settings { directory, workspace, shells, cells, browser } = settings;
+        let shells = Arc::new(ShellService::open(shells, directory, workspace.clone()).await?);
+        let cells = Arc::new(CellService::new(cells, Arc::clone(&shells)));
+        let pages = Arc::new(PageService::new(browser, workspace.clone()));
+        let files = Arc::new(FileService::new(workspace));
+        Ok(Self { shells, files, cells, pages })
+    }
+
+    /// The names of all tools that it serves.
+    pub fn methods() -> impl Iterator<Item = &'static str> {
+        FAMILIES.into_iter().flat_map(methods::names_of)
+    }
+
+    /// Answers one call. Dropping the future gives it up, see [`Caller`].
+    pub async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
+        match method.split_once('/') {
+            Some(("shell", _)) => self.answer_shell(method, params, caller).await,
+            Some(("file", _)) => self.files.answer(method, params).await,
+            Some(("cell", _)) => self.answer_cell(method, params, caller).await,
+            Some(("page", _)) => self.answer_page(method, params).await,
+            _ => Err(unknown(method)),
+        }
+    }
+
+    /// Starts the kernel of a shell before its first cell, which else waits for it. If it does not start, the first
+    /// cell tries again and tells why.
+    pub async fn warm_up(&self, shell: &ShellName) -> Result<(), WireError> {
+        self.cells.warm_up(shell).await
+    }
+
+    /// Ends the kernels and the shells with all their programs, and removes what they left on disk.
+    pub async fn shut_down(&self) {
+        self.cells.shut_down().await;
+        self.shells.shut_down().await;
+    }
+
+    async fn answer_shell(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: &Caller,
+    ) -> Answer {
+        use shells::{Attach, Close, Create, Input, Keys, List, Read, Resize, Run, Signal, Wait};
+
+        let service = &self.shells;
+        match method {
+            Create::NAME => {
+                printed::<Create>(&service.create(read_params::<Create>(params)?).await?)
+            }
+            List::NAME => printed::<List>(&service.list().await?),
+            Run::NAME => printed::<Run>(&service.run(read_params::<Run>(params)?, caller).await?),
+            Wait::NAME => {
+                printed::<Wait>(&service.wait(read_params::<Wait>(params)?, caller).await?)
+            }
+            Read::NAME => printed::<Read>(&service.read(read_params::<Read>(params)?).await?),
+            Input::NAME => printed::<Input>(&service.input(read_params::<Input>(params)?).await?),
+            Keys::NAME => printed::<Keys>(&service.keys(read_params::<Keys>(params)?).await?),
+            Signal::NAME => {
+                printed::<Signal>(&service.signal(read_params::<Signal>(params)?).await?)
+            }
+            Resize::NAME => {
+                printed::<Resize>(&service.resize(read_params::<Resize>(params)?).await?)
+            }
+            Close::NAME => printed::<Close>(&self.close(read_params::<Close>(params)?).await?),
+            Attach::NAME => {
+                printed::<Attach>(&service.attach(read_params::<Attach>(params)?).await?)
+            }
+            _ => Err(unknown(method)),
+        }
+    }
+
+    /// Ends a shell and its kernel. There may be a kernel without a shell.
+    async fn close(&self, params: shells::ShellRef) -> Result<Empty, WireError> {
+        let name = params.shell.clone();
+        let closed = self.shells.close(params).await;
+        let had_kernel = self.cells.end(&name).await;
+        match closed {
+            Err(error) if had_kernel && error.code() == ErrorKind::NotFound.code() => Ok(Empty {}),
+            closed => closed,
+        }
+    }
+
+    async fn answer_cell(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: &Caller,
+    ) -> Answer {
+        use cells::{Restart, Run};
+
+        let service = &self.cells;
+        match method {
+            Run::NAME => printed::<Run>(&service.run(read_params::<Run>(params)?, caller).await?),
+            Restart::NAME => {
+                printed::<Restart>(&service.restart(read_params::<Restart>(params)?).await?)
+            }
+            _ => Err(unknown(method)),
+        }
+    }
+
+    async fn answer_page(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        use pages::Browse;
+
+        match method {
+            Browse::NAME => {
+                printed::<Browse>(&self.pages.browse(read_params::<Browse>(params)?).await?)
+            }
+            _ => Err(unknown(method)),
+        }
+    }
+
+}
+
+fn unknown(method: &str) -> WireError {
+    ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}"))
+}
+
+/// The params of a method as its type.
+fn read_params<M: MethodType>(params: Option<&RawValue>) -> Result<M::Params, WireError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
+        ErrorKind::InvalidParams.error(format!("wrong params for {}: {error}", M::NAME))
+    })
+}
+
+/// The result of a method as text.
+fn printed<M: MethodType>(result: &M::Result) -> Answer {
+    to_raw_value(result).map_err(|error| {
+        ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
+    })
+}
+
+/// Refuses an empty parameter.
+fn required(value: &str, name: &str) -> Result<(), WireError> {
+    match value.is_empty() {
+        true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
+        false => Ok(()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,360 @@
+//! The one service over shells: finds a shell by its name or starts it, bounds how many there are, runs commands
+//! in it and streams what they print.
+//!
+//! It serves `shell/*` of the sandbox host, through these tools the OpenHands edge, and the commands of
+//! `sandbox shell`.
+
+mod command;
+mod follow;
+mod output;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bridge_protocol::methods::Empty;
+use bridge_protocol::methods::shell::{
+    self, AttachParams, AttachResult, ResizeParams, ShellInfo, ShellName, ShellRef, ShellState,
+    SignalName,
+};
+use bridge_protocol::text::brief;
+use bridge_protocol::{ErrorKind, WireError};
+use sandbox_files::{Kind, Links, Workspace, stat};
+use sandbox_shells::{
+    Access, Config, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size,
+};
+use tokio::sync::RwLock;
+use tokio::task::JoinSet;
+
+use crate::error::{self, with_reason};
+use crate::{lock, state};
+
+/// Shells that there may be at once. Each is a handful of processes. With more: *NoSpace*.
+pub const SHELLS: usize = 64;
+
+/// How long typing waits for a command that was just given to begin. Then it types nevertheless.
+const BEGIN: Duration = Duration::from_secs(2);
+
+/// All shells of one state directory.
+#[derive(Debug)]
+pub struct ShellService {
+    root: PathBuf,
+    directory: PathBuf,
+    workspace: Workspace,
+    /// None once the service ends. Held for reading while a shell is looked up or started.
+    shells: RwLock<Option<Shells>>,
+    /// Shells that are being started. They go on when the caller leaves: nobody would own half a shell.
+    starting: Mutex<JoinSet<()>>,
+    /// A caller that wants a shell which another caller is just starting waits here, by the shell's name.
+    turns: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl ShellService {
+    /// Takes over the shells that an earlier owner of the state directory has left. New shells start in `directory`;
+    /// `workspace` says where else they may be asked to start.
+    pub async fn open(
+        config: Config,
+        directory: PathBuf,
+        workspace: Workspace,
+    ) -> Result<Self, sandbox_shells::Error> {
+        let root = config.root.clone();
+        let opened = Shells::open(config).await;
+        if opened.is_err() {
+            state::remove_unused(&root);
+        }
+        Ok(Self {
+            root,
+            directory,
+            workspace,
+            shells: RwLock::new(Some(opened?)),
+            starting: Mutex::default(),
+            turns: Mutex::default(),
+        })
+    }
+
+    /// Ends all shells with their programs, and removes the state directory.
+    pub async fn shut_down(&self) {
+        let mut starting = std::mem::take(&mut *lock(&self.starting));
+        starting.shutdown().await;
+        if let Some(shells) = self.shells.write().await.take() {
+            if let Err(error) = shells.shut_down().await {
+                tracing::error!(%error, "the shells did not end cleanly");
+            }
+            state::remove_unused(&self.root);
+        }
+    }
+
+    /// `shell/create`.
+    pub async fn create(
+        self: &Arc<Self>,
+        params: shell::CreateParams,
+    ) -> Result<ShellInfo, WireError> {
+        let default = Size::default();
+        let id = match params.shell {
+            Some(name) => parse(&name)?,
+            None => SessionId::fresh(),
+        };
+        let spec = SessionSpec {
+            id,
+            cwd: match params.cwd {
+                Some(cwd) => self.directory_at(&cwd)?,
+                None => self.directory.clone(),
+            },
+            environment: params.environment.into_iter().map(into_os_strings).collect(),
+            size: Size {
+                columns: params.columns.unwrap_or(default.columns),
+                rows: params.rows.unwrap_or(default.rows),
+            },
+        };
+        let existing = if params.reuse { Existing::Use } else { Existing::Refuse };
+        info(&self.start(spec, existing).await?)
+    }
+
+    /// `shell/list`.
+    pub async fn list(&self) -> Result<shell::ListResult, WireError> {
+        let shells = self.shells.read().await;
+        let sessions = shells.as_ref().map(Shells::list).unwrap_or_default();
+        // The log of a shell that has just been closed is gone.
+        Ok(shell::ListResult { shells: sessions.iter().flat_map(info).collect() })
+    }
+
+    /// `shell/input`.
+    pub async fn input(&self, params: shell::InputParams) -> Result<Empty, WireError> {
+        let session = self.begun(&params.shell).await?;
+        let end = if params.enter { "\r" } else { "" };
+        session.type_bytes(params.text + end).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    /// `shell/keys`.
+    pub async fn keys(&self, params: shell::KeysParams) -> Result<Empty, WireError> {
+        let keys: Result<Vec<Key>, _> = params.keys.iter().map(|key| key.parse()).collect();
+        let keys = keys.map_err(error::shell)?;
+        self.begun(&params.shell).await?.press(keys).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    /// `shell/signal`.
+    pub async fn signal(&self, params: shell::SignalParams) -> Result<Empty, WireError> {
+        let signal = match params.signal {
+            SignalName::Int => Signal::Interrupt,
+            SignalName::Term => Signal::Terminate,
+            SignalName::Kill => Signal::Kill,
+            SignalName::Quit => Signal::Quit,
+            SignalName::Hup => Signal::HangUp,
+            SignalName::Cont => Signal::Continue,
+            SignalName::Stop => Signal::Stop,
+            SignalName::Usr1 => Signal::User1,
+            SignalName::Usr2 => Signal::User2,
+        };
+        self.begun(&params.shell).await?.signal(signal).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    /// `shell/resize`.
+    pub async fn resize(&self, params: ResizeParams) -> Result<Empty, WireError> {
+        let size = Size { columns: params.columns, rows: params.rows };
+        self.session(&params.shell)?.resize(size).await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    /// `shell/close`.
+    pub async fn close(&self, params: ShellRef) -> Result<Empty, WireError> {
+        self.session(&params.shell)?.close().await.map_err(error::shell)?;
+        Ok(Empty {})
+    }
+
+    /// `shell/attach`.
+    pub async fn attach(&self, params: AttachParams) -> Result<AttachResult, WireError> {
+        let session = self.session(&params.shell)?;
+        let access = if params.read_only { Access::ReadOnly } else { Access::Full };
+        let arguments = session.attach_arguments(access).into_iter();
+        let arguments = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(AttachResult { command: session.attach_command(access), arguments })
+    }
+
+    /// The directory of a shell at its latest prompt, or where it would start.
+    pub(crate) fn current_directory(&self, id: &SessionId) -> Result<PathBuf, NoShell> {
+        Ok(self.get(id)?.map_or_else(|| self.directory.clone(), |session| session.status().cwd))
+    }
+
+    /// The shell of this name, if it is there. Does not wait: only the end of the service holds the lock.
+    pub(crate) fn get(&self, id: &SessionId) -> Result<Option<Session>, NoShell> {
+        let shells = self.shells.try_read().map_err(|_| NoShell::Ending)?;
+        shells.as_ref().map(|shells| shells.get(id)).ok_or(NoShell::Ending)
+    }
+
+    /// The shell of this name.
+    fn session(&self, name: &ShellName) -> Result<Session, WireError> {
+        let id = parse(name)?;
+        if let Some(session) = self.get(&id)? {
+            return Ok(session);
+        }
+        if self.is_lost(&id) {
+            return Err(error::server_gone());
+        }
+        let reason =
+            format!("there is no shell {id}: start it with shell/create, or see shell/list");
+        Err(with_reason(ErrorKind::NotFound, reason, "noSuchShell"))
+    }
+
+    /// The shell of this name, once a command that was just given to it has begun: what is typed before that
+    /// reaches bash at its prompt, not the command.
+    async fn begun(&self, name: &ShellName) -> Result<Session, WireError> {
+        let session = self.session(name)?;
+        if let Some(job) = session.latest()
+            && let Ok(begun) = tokio::time::timeout(BEGIN, job.started()).await
+        {
+            begun.map_err(error::shell)?;
+        }
+        Ok(session)
+    }
+
+    /// The shell of this name, which is started if the caller asked for that, or if it is `main`.
+    async fn get_or_create(
+        self: &Arc<Self>,
+        name: &ShellName,
+        create: bool,
+    ) -> Result<Session, WireError> {
+        if !create && name.0 != ShellName::MAIN {
+            return self.session(name);
+        }
+        let id = parse(name)?;
+        // With `create`, start a fresh shell silently. Without it, report that the old one died: its directory and
+        // variables are lost.
+        match self.get(&id)? {
+            None if !create && self.is_lost(&id) => Err(error::server_gone()),
+            Some(session) => Ok(session),
+            None => {
+                let spec = SessionSpec { id, ..SessionSpec::in_directory(&self.directory) };
+                Ok(self.start(spec, Existing::Use).await?)
+            }
+        }
+    }
+
+    /// Whether a shell went down with its tmux server.
+    fn is_lost(&self, id: &SessionId) -> bool {
+        let shells = self.shells.try_read();
+        shells.is_ok_and(|shells| shells.as_ref().is_some_and(|shells| shells.is_lost(id)))
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        spec: SessionSpec,
+        existing: Existing,
+    ) -> Result<Session, NoShell> {
+        let turn = self.turn(&spec.id);
+        let _turn = turn.lock().await;
+        if existing == Existing::Use
+            && let Some(session) = self.get(&spec.id)?
+        {
+            return Ok(session);
+        }
+        let service = Arc::clone(self);
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let work = async move {
+            let shells = service.shells.read().await;
+            let started = match shells.as_ref() {
+                Some(shells) if shells.list().len() < SHELLS => {
+                    shells.create(spec).await.map_err(NoShell::Failed)
+                }
+                Some(_) => Err(NoShell::TooMany),
+                None => Err(NoShell::Ending),
+            };
+            // The shell stays also if the caller has left meanwhile.
+            let _ = answer.send(started);
+        };
+        {
+            let mut starting = lock(&self.starting);
+            while starting.try_join_next().is_some() {}
+            starting.spawn(work);
+        }
+        answered.await.unwrap_or(Err(NoShell::Ending))
+    }
+
+    fn turn(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = lock(&self.turns);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(id.clone()).or_default())
+    }
+
+    fn directory_at(&self, path: &str) -> Result<PathBuf, WireError> {
+        let path = self.workspace.path(path).map_err(error::file)?;
+        match stat(&path, Links::Follow).map_err(error::file)?.kind {
+            Kind::Directory => Ok(path.absolute()),
+            kind => {
+                let reason = format!("cwd is a {kind}: name a directory of the workspace");
+                Err(with_reason(ErrorKind::InvalidParams, reason, "notDirectory"))
+            }
+        }
+    }
+}
+
+/// What to do about a shell that has the name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Existing {
+    /// Use it as it is.
+    Use,
+    /// Fail.
+    Refuse,
+}
+
+/// Why there is no shell.
+#[derive(Debug)]
+pub(crate) enum NoShell {
+    /// There are [`SHELLS`] already.
+    TooMany,
+    /// The service is ending.
+    Ending,
+    /// It did not start.
+    Failed(sandbox_shells::Error),
+}
+
+impl From<NoShell> for WireError {
+    fn from(why: NoShell) -> Self {
+        match why {
+            NoShell::TooMany => {
+                let reason = format!("there are {SHELLS} shells already: close some first");
+                with_reason(ErrorKind::NoSpace, reason, "tooManyShells")
+            }
+            NoShell::Ending => ErrorKind::ShuttingDown.error("the sandbox is ending"),
+            NoShell::Failed(error) => error::shell(error),
+        }
+    }
+}
+
+fn info(session: &Session) -> Result<ShellInfo, WireError> {
+    let status = session.status();
+    let (state, command) = match status.phase {
+        Phase::Starting => (ShellState::Starting, None),
+        Phase::Idle => (ShellState::Idle, None),
+        Phase::Running(seq) => (ShellState::Running, Some(seq)),
+        Phase::Closed | Phase::Lost => (ShellState::Closed, None),
+    };
+    Ok(ShellInfo {
+        shell: ShellName(session.id().to_string()),
+        state,
+        command,
+        cwd: status.cwd.to_string_lossy().into_owned(),
+        pid: status.shell.pid,
+        columns: status.size.columns,
+        rows: status.size.rows,
+        restarts: status.restarts,
+        log_end: session.log().len().map_err(error::shell)?,
+    })
+}
+
+/// The name of a shell, if it is one.
+pub(crate) fn parse(name: &ShellName) -> Result<SessionId, WireError> {
+    name.0.parse().map_err(|_| {
+        let reason =
+            format!("{:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -", brief(&name.0));
+        with_reason(ErrorKind::InvalidParams, reason, "invalid")
+    })
+}
+
+fn into_os_strings((name, value): (String, String)) -> (OsString, OsString) {
+    (name.into(), value.into())
+}

@@ -1,0 +1,164 @@
+//! Output of a shell as text, as a terminal would show it.
+
+use std::mem;
+use std::ops::Range;
+
+use sandbox_shells::boundary::{self, LONGEST_SEQUENCE, whole_length};
+use sandbox_shells::{Colours, Log, Renderer, Result, Session, aside, render, render_lines};
+
+/// Bytes that are rendered without a thread for it, if they are mere lines: a thread would cost more.
+const LITTLE: u64 = 32 << 10;
+/// Bytes that are read at once.
+const BLOCK: u64 = 1 << 20;
+
+/// How much of the output is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    /// So many bytes: all of it, or its beginning and end.
+    Ends { bytes: u64 },
+    /// The last lines, among so many bytes at the end.
+    LastLines { lines: usize, bytes: u64 },
+}
+
+/// Output as text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub text: String,
+    /// The bytes that the text leaves out.
+    pub omitted: Option<Range<u64>>,
+    /// How many lines the text has, if there were more and lines were asked for.
+    pub last_lines: Option<usize>,
+}
+
+/// Shows a range of a shell's log. Blanks at the end of lines and blank lines at the end are dropped.
+pub(super) async fn show(
+    session: &Session,
+    range: Range<u64>,
+    extent: Extent,
+    colours: Colours,
+) -> Result<Shown> {
+    let length = range.end.saturating_sub(range.start);
+    let (Extent::Ends { bytes } | Extent::LastLines { bytes, .. }) = extent;
+    if length <= LITTLE.min(bytes) {
+        let output = session.log().read(range.clone())?;
+        if let Some(text) = render_lines(&output, session.size(), colours) {
+            return Ok(whole(text, extent));
+        }
+    }
+    let session = session.clone();
+    aside(move || match extent {
+        Extent::Ends { bytes } => ends(&session, range, bytes, colours),
+        Extent::LastLines { lines, bytes } => last_lines(&session, range, lines, bytes, colours),
+    })
+    .await
+}
+
+/// The end of the part of the log that does not end within a character or an escape sequence.
+pub(super) fn whole_end(log: &Log, end: u64) -> Result<u64> {
+    let start = end.saturating_sub(LONGEST_SEQUENCE as u64);
+    Ok(start + whole_length(&log.read(start..end)?) as u64)
+}
+
+fn ends(session: &Session, range: Range<u64>, bytes: u64, colours: Colours) -> Result<Shown> {
+    let view = session.log().view(range, bytes)?;
+    let mut text = render(&view.head, session.size(), colours);
+    let omitted = (!view.omitted.is_empty()).then_some(view.omitted);
+    if let Some(Range { start, end }) = omitted {
+        text.push_str(&format!(
+            "\n[{} bytes left out: shell/read has them, from {start} to {end}]\n",
+            end - start
+        ));
+        text.push_str(&render(&view.tail, session.size(), colours));
+    }
+    Ok(Shown { text, omitted, last_lines: None })
+}
+
+fn last_lines(
+    session: &Session,
+    range: Range<u64>,
+    lines: usize,
+    bytes: u64,
+    colours: Colours,
+) -> Result<Shown> {
+    let is_cut = range.end.saturating_sub(range.start) > bytes;
+    let mut skipping = is_cut;
+    let mut offset = if is_cut { range.end - bytes } else { range.start };
+    let mut first = offset;
+    let mut renderer = Renderer::new(session.size(), colours);
+    while offset < range.end {
+        let block = session.log().read(offset..range.end.min(offset + BLOCK))?;
+        if block.is_empty() {
+            break;
+        }
+        offset += block.len() as u64;
+        let start = if mem::take(&mut skipping) { boundary::first_line(&block) } else { 0 };
+        first += start as u64;
+        renderer.feed(&block[start..]);
+    }
+    let mut shown = cut(renderer.finish(), lines, bytes);
+    if is_cut {
+        shown.omitted = Some(range.start..first);
+        shown.last_lines.get_or_insert_with(|| shown.text.lines().count());
+    }
+    Ok(shown)
+}
+
+fn whole(text: String, extent: Extent) -> Shown {
+    match extent {
+        Extent::Ends { .. } => Shown { text, omitted: None, last_lines: None },
+        Extent::LastLines { lines, bytes } => cut(text, lines, bytes),
+    }
+}
+
+/// The last lines of a text, which are at most so many bytes: a terminal can show much more than it was sent.
+fn cut(text: String, lines: usize, bytes: u64) -> Shown {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let ends = || memchr::memchr_iter(b'\n', text.as_bytes());
+    let dropped = (ends().count() + 1).saturating_sub(lines);
+    let by_lines = match dropped {
+        0 => 0,
+        dropped => ends().nth(dropped - 1).map_or(text.len(), |end| end + 1),
+    };
+    let by_bytes = match text.len().checked_sub(bytes) {
+        None | Some(0) => 0,
+        Some(least) => text.as_bytes()[least - 1..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or_else(|| text.ceil_char_boundary(least), |end| least + end),
+    };
+    match by_lines.max(by_bytes) {
+        0 => Shown { text, omitted: None, last_lines: None },
+        start => {
+            let text = text[start..].to_owned();
+            let last_lines = Some(memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1);
+            Shown { text, omitted: None, last_lines }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, lines: usize, bytes: u64, expected: &str, last_lines: Option<usize>) {
+        let expected = Shown { text: expected.into(), omitted: None, last_lines };
+        assert_eq!(cut(text.into(), lines, bytes), expected, "{text:?}, {lines}, {bytes}");
+    }
+
+    #[test]
+    fn of_too_many_lines_the_last_are_shown() {
+        check("", 1, 9, "", None);
+        check("a\nb\nc", 3, 9, "a\nb\nc", None);
+        check("a\nb\nc", 2, 9, "b\nc", Some(2));
+        check("a\nb\nc", 1, 9, "c", Some(1));
+        check("a\n\nc", 2, 9, "\nc", Some(2));
+    }
+
+    #[test]
+    fn of_too_many_bytes_the_last_whole_lines_are_shown() {
+        check("aaa\nbbb\nccc", 9, 7, "bbb\nccc", Some(2));
+        check("aaa\nbbb\nccc", 9, 6, "ccc", Some(1));
+        check("aaa\nbbb\nccc", 9, 11, "aaa\nbbb\nccc", None);
+        check("äääää", 9, 5, "ää", Some(1));
+    }
+}

@@ -1,0 +1,65 @@
+//! Where the shells of a sandbox lie on disk.
+//!
+//! The state directory lies in the private directory of the connection files and has a name made of the session,
+//! the workspace and the policy: a sandbox that is started again with the same three finds the shells of one that
+//! was killed. tmux runs this very program as the recorder of each shell, and as the keeper that ends them when no
+//! owner has come back within the lease; so there is no second program to be found.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bridge_protocol::SessionId;
+use sandbox_isolation::Policy;
+use sha2::{Digest, Sha256};
+
+/// The state directory of a session's shells in a workspace. Its path is short, since it holds a socket. Shells that
+/// may do different things are never in the same directory: a sandbox that confines must not find free ones.
+pub fn root(runtime: &Path, session: &SessionId, workspace: &Path, policy: &Policy) -> PathBuf {
+    let mut digest = Sha256::new();
+    digest.update(session.as_str());
+    digest.update([0]);
+    digest.update(workspace.as_os_str().as_bytes());
+    if !policy.is_empty() {
+        for argument in policy.to_arguments() {
+            digest.update([0]);
+            digest.update(argument.as_bytes());
+        }
+    }
+    let digest = digest.finalize();
+    let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    runtime.join(format!("sandbox-{name}"))
+}
+
+/// Removes a state directory in which nothing is left. If something is left, it belongs to shells of a killed owner, or
+/// to an owner that has come meanwhile.
+pub(crate) fn remove_unused(root: &Path) {
+    // It fails if the directory is not empty, or gone: both are fine.
+    let _ = std::fs::remove_dir(root);
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox_isolation::{Level, Limits};
+
+    use super::*;
+
+    #[test]
+    fn session_and_workspace_make_the_name() {
+        let session = "a".parse().unwrap();
+        let limits = Limits { processes: Some(9), ..Limits::default() };
+        let limited = Policy { limits, ..Policy::default() };
+        let confined = Policy { level: Level::Landlock, ..Policy::default() };
+        let [limited, confined] = [limited, confined]
+            .map(|policy| root("/run".as_ref(), &session, "/w".as_ref(), &policy));
+        let root = |session: &str, workspace: &str| {
+            let session = session.parse().unwrap();
+            root(Path::new("/run"), &session, Path::new(workspace), &Policy::default())
+        };
+        assert_ne!(root("a", "/w"), confined);
+        assert_ne!(root("a", "/w"), limited);
+        assert_eq!(root("a", "/w"), root("a", "/w"));
+        assert_ne!(root("a", "/w"), root("b", "/w"));
+        assert_ne!(root("a", "/w"), root("a", "/v"));
+        assert_eq!(root("a", "/w").as_os_str().len(), "/run/sandbox-0123456789abcdef".len());
+    }
+}

@@ -1,0 +1,25 @@
+//! Compiles the builtin that the shells load, for the crate to carry along.
+
+use std::{env, error::Error, path::Path};
+
+const SOURCE: &str = "src/builtin.c";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={SOURCE}");
+    let library = Path::new(&env::var("OUT_DIR")?).join("builtin.so");
+    // Linked with nothing: what it calls, bash has, with whatever C library that was built.
+    let status = cc::Build::new()
+        .opt_level(2)
+        .pic(true)
+        .get_compiler()
+        .to_command()
+        .args(["-shared", "-nostdlib", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-s"])
+        // Not even `enable -d` takes it away while it runs.
+        .args(["-Wl,-z,nodelete", "-o"])
+        .args([library.as_path(), Path::new(SOURCE)])
+        .status()?;
+    if !status.success() {
+        return Err(format!("the C compiler did not take {SOURCE}: {status}").into());
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! Starts a shell in a pane, with its recorder.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+
+use super::{
+    config::Config,
+    ledger::{SessionDir, SessionId, Size, overwrite_beginning, overwrite_private},
+    marker::{Expected, Kind, Nonce, Seq},
+    tmux::{Tmux, protect_format, quote, quote_for_shell},
+};
+use crate::{Error, Result};
+use sandbox_process::{self as process, MARK_VARIABLE, ProcessId};
+
+/// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
+/// process ends, although the kernel may not have handed over the last output yet; that would be
+/// lost. The traps keep a Ctrl-C for the shell from ending the waiting; they do not reach the shell.
+const LEADER: &str = r#"trap : INT QUIT TSTP; "$@"; code=$?; sleep 0.05; exit $code"#;
+
+/// A shell that has been started; it is not at its prompt yet.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) pane: String,
+    pub(crate) leader: ProcessId,
+    pub(crate) pipe: SecretPipe,
+}
+
+/// Where the shell is to appear.
+pub(crate) enum Place<'a> {
+    NewSession {
+        size: Size,
+    },
+    /// In a pane whose shell has died. Its recorder goes on, if there is one.
+    Again {
+        pane: &'a str,
+        recorder: Option<ProcessId>,
+    },
+}
+
+/// Everything that all shells of a session have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Launcher {
+    pub(crate) config: Config,
+    pub(crate) tmux: Tmux,
+    pub(crate) id: SessionId,
+    pub(crate) mark: String,
+    pub(crate) dir: SessionDir,
+}
+
+/// Our end of the pipe through which the shell gets its secrets.
+#[derive(Debug)]
+pub(crate) struct SecretPipe(File);
+
+impl Launcher {
+    /// The tmux session's name; ours have a prefix that the keeper has not.
+    pub(crate) fn target(&self) -> String {
+        format!("=s-{}:", self.id)
+    }
+
+    /// The shell that this leader has started: by its own word, unless the file that holds it is damaged and
+    /// names somebody else. Then it is the child that has the secret pipe.
+    pub(crate) fn shell(&self, leader: ProcessId) -> Option<ProcessId> {
+        let is_child = |shell: &ProcessId| shell.stat().is_some_and(|it| it.is_child_of(leader));
+        let is_shell = |child: &ProcessId| find_descriptor(*child, &self.dir.pipe()).is_ok();
+        self.dir
+            .shell()
+            .filter(is_child)
+            .or_else(|| process::children(leader).into_iter().find(is_shell))
+    }
+
+    /// Writes down what the shell is to know at its start: directory and environment.
+    pub(crate) fn write_start(
+        &self,
+        cwd: &Path,
+        environment: &[(OsString, OsString)],
+    ) -> Result<()> {
+        let mut start = cwd.as_os_str().as_bytes().to_vec();
+        start.push(0);
+        for (name, value) in environment {
+            start.extend_from_slice(name.as_bytes());
+            start.push(b'=');
+            start.extend_from_slice(value.as_bytes());
+            start.push(0);
+        }
+        overwrite_private(&self.dir.start(), &start).map_err(Error::io("writing the start file"))
+    }
+
+    /// The same for another shell of the session: the environment stays.
+    pub(crate) fn rewrite_start(&self, cwd: &Path) -> Result<()> {
+        let old = fs::read(self.dir.start()).map_err(Error::io("reading the start file"))?;
+        let environment = old.splitn(2, |&byte| byte == 0).nth(1).unwrap_or_default();
+        let mut start = cwd.as_os_str().as_bytes().to_vec();
+        start.push(0);
+        start.extend_from_slice(environment);
+        overwrite_private(&self.dir.start(), &start).map_err(Error::io("writing the start file"))
+    }
+
+    pub(crate) async fn launch(&self, place: Place<'_>, seq: Seq) -> Result<Launched> {
+        let mut pipe = SecretPipe::create(&self.dir.pipe())
+            .map_err(Error::io("making the shell's secret pipe"))?;
+        pipe.announce(&self.dir, seq, Kind::StartUp)?;
+
+        let shell = self.shell_arguments()?;
+        let (start, target, fix_size) = match &place {
+            Place::NewSession { size: Size { columns, rows } } => {
+                let target = self.target();
+                // A window that was resized by command keeps its size, whoever attaches. (As a
+                // global option, tmux 3.3 dies of `window-size manual`.)
+                let fix_size = format!("resize-window -t {target} -x {columns} -y {rows}");
+                let start =
+                    format!("new-session -d -s s-{} -x {columns} -y {rows} {shell}", self.id);
+                (start, target, Some(fix_size))
+            }
+            Place::Again { pane, .. } => {
+                (format!("respawn-pane -k -t {pane} {shell}"), (*pane).to_owned(), None)
+            }
+        };
+        let is_recorded = match place {
+            Place::Again { recorder, .. } => recorder.is_some_and(|recorder| recorder.is_alive()),
+            Place::NewSession { .. } => false,
+        };
+        let record = (!is_recorded).then(|| self.pipe_command(&target));
+        let ask = format!("display-message -p -t {target} '#{{pane_id}} #{{pane_pid}}'");
+        let mut commands = vec![start.as_str()];
+        commands.extend(record.as_deref());
+        commands.extend(fix_size.as_deref());
+        commands.push(&ask);
+        let answers = self.tmux.ask_all(&commands).await?;
+        let answer = answers.last().map(String::as_str).unwrap_or_default();
+        let (pane, pid) = answer.split_once(' ').unwrap_or_default();
+        let leader =
+            pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
+                session: self.id.clone(),
+                reason: format!("{} ended at once", self.config.bash.display()),
+            })?;
+        Ok(Launched { pane: pane.to_owned(), leader, pipe })
+    }
+
+    /// The tmux command that starts the recorder of a pane.
+    pub(crate) fn pipe_command(&self, target: &str) -> String {
+        let program = self.config.program.to_string_lossy();
+        let directory = self.dir.path().to_string_lossy();
+        let command = format!(
+            "exec {} record --quota {} {}",
+            quote_for_shell(&program),
+            self.config.log_quota,
+            quote_for_shell(&directory)
+        );
+        format!("pipe-pane -O -t {target} {}", quote(&protect_format(&command)))
+    }
+
+    fn shell_arguments(&self) -> Result<String> {
+        let directory = self.dir.path().to_string_lossy();
+        // Only a session that has none is free, not one whose policy cannot be looked at.
+        let is_confined = self.dir.policy().try_exists();
+        let launcher = if is_confined.map_err(Error::io("looking at the session's policy"))? {
+            let program = self.config.program.to_string_lossy();
+            format!("{} enter {}", quote(&program), quote(&directory))
+        } else {
+            String::new()
+        };
+        Ok(format!(
+            "-c {} -e {} -e {} /bin/sh -c {} sh {launcher} {} --rcfile {} -i",
+            quote(&protect_format(&self.config.root.to_string_lossy())),
+            quote(&format!("SANDBOX_DIR={directory}")),
+            quote(&format!("{MARK_VARIABLE}={}", self.mark)),
+            quote(LEADER),
+            quote(&self.config.bash.to_string_lossy()),
+            quote(&self.config.init_file().to_string_lossy()),
+        ))
+    }
+}
+
+impl SecretPipe {
+    fn create(path: &Path) -> io::Result<Self> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        Self::open(path)
+    }
+
+    /// Finds the pipe that a former owner has made. It has a name until the shell has started, and then
+    /// only a descriptor of the shell. If there is neither, the shell is dead, or another program has taken
+    /// its place (`exec`): its successor will get another pipe, and until then this one leads nowhere.
+    pub(crate) fn find(shell: Option<ProcessId>, path: &Path) -> io::Result<Self> {
+        let opened = match Self::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match shell {
+                Some(shell) => find_descriptor(shell, path).and_then(|link| Self::open(&link)),
+                None => Err(error),
+            },
+            opened => opened,
+        };
+        match opened {
+            Err(error) if lacks_descriptors(&error) => Err(error),
+            opened => opened.or_else(|_| Self::open("/dev/null".as_ref())),
+        }
+    }
+
+    /// Whether a shell has its end of the pipe and does not say that it evaluates a text (see `builtin.c`). A program that
+    /// has taken its place has not.
+    pub(crate) fn is_ready(shell: ProcessId, path: &Path) -> bool {
+        let flags = find_descriptor(shell, path).and_then(|link| {
+            let number = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            fs::read_to_string(format!("/proc/{}/fdinfo/{number}", shell.pid))
+        });
+        let flags = flags.ok().and_then(|info| {
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+            u32::from_str_radix(flags.trim(), 8).ok()
+        });
+        flags.is_some_and(|flags| !OFlags::from_bits_retain(flags).contains(OFlags::APPEND))
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
+        // Opened for reading too, or the opening would wait for the shell.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self)
+    }
+
+    /// Gives the shell the secrets for its next markers, and the recorder their digests.
+    pub(crate) fn announce(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
+        let (start, end) = (Nonce::fresh(), Nonce::fresh());
+        let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
+        // Of a fixed length each, as `builtin.c` reads them.
+        let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
+        // First, so that whoever finds the digests knows that the secrets were there to be taken.
+        self.0
+            .write_all(secrets.as_bytes())
+            .map_err(Error::io("writing to the shell's secret pipe"))?;
+        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
+            .map_err(Error::io("writing the digests"))
+            .map(drop)
+    }
+
+    /// Takes away the secrets that the shell has not taken, and says whether there were any. Without them, or
+    /// without the second of them, it begins nothing.
+    pub(crate) fn empty(&mut self) -> bool {
+        let (mut old, mut held_any) = ([0; 512], false);
+        while self.0.read(&mut old).is_ok_and(|length| length > 0) {
+            held_any = true;
+        }
+        held_any
+    }
+
+    /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
+    /// never got there, or have gone with their owner, if that was killed.
+    pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
+        self.empty();
+        self.announce(dir, seq, kind)
+    }
+
+    /// Gives the shell another secret for the end of its command, in case it has lost the first.
+    pub(crate) fn announce_end_again(&mut self, dir: &SessionDir) -> Result<()> {
+        let end = Nonce::fresh();
+        let text = fs::read_to_string(dir.expected()).map_err(Error::io("reading the digests"))?;
+        let expected = Expected::parse(&text)
+            .ok_or_else(|| Error::Invalid("the digests are not readable".into()))?;
+        let expected = Expected { end: end.digest(), ..expected };
+        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
+            .map_err(Error::io("writing the digests"))?;
+        let secret = format!("E;{:020};{}", expected.seq, end.as_str());
+        self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+    }
+}
+
+/// Whether something failed for want of what there will be again.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+}
+
+/// The link in `/proc` to a shell's end of its secret pipe.
+fn find_descriptor(shell: ProcessId, path: &Path) -> io::Result<PathBuf> {
+    let named = path.as_os_str().as_bytes();
+    for entry in fs::read_dir(format!("/proc/{}/fd", shell.pid))? {
+        let link = entry?.path();
+        let target = fs::read_link(&link).unwrap_or_default();
+        let target = target.as_os_str().as_bytes();
+        if target.strip_suffix(b" (deleted)").unwrap_or(target) == named {
+            return Ok(link);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
+}

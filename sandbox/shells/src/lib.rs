@@ -1,0 +1,91 @@
+//! Real interactive shells for agents: exact results, no lost output, no polling.
+//!
+//! # Usage
+//!
+//! ```no_run
+//! # async fn example() -> sandbox_shells::Result<()> {
+//! use sandbox_shells::{Config, Progress, SessionSpec, Shells, Wait};
+//!
+//! let shells = Shells::open(Config::new("/run/user/1000/shells", "/usr/bin/sandbox")).await?;
+//! let session = shells.create(SessionSpec::default()).await?;
+//! let job = session.run("cd /tmp && ls").await?;
+//! match job.wait(Wait::forever()).await? {
+//!     Progress::Finished(result) => println!("{} in {:?}", result.exit_code, result.cwd),
+//!     Progress::Running(running) => println!("still running, because of {:?}", running.why),
+//! }
+//! shells.shut_down().await
+//! # }
+//! ```
+//!
+//! # Theory of operation
+//!
+//! A session is a pane of a tmux server that belongs to us alone, with a bash inside. Two channels
+//! lead to it. Commands to tmux go through one control client. What the pane prints goes to a
+//! recorder process, which appends it to a log and writes events to an index beside it. The
+//! owner (this process) watches the index and is otherwise asleep; if it is killed, tmux, bash and
+//! the recorder go on, and the next [`Shells::open`] reads the files and continues.
+//!
+//! A command is a file that bash evaluates at its prompt, and its beginning and end are markers in
+//! the output stream that carry a secret of their own each (`builtin.c` tells how). So a result is
+//! exactly ordered after the output that belongs to it, and nothing that a program prints can
+//! imitate one. Code that runs *inside* the shell and goes looking for the secret, or that debugs
+//! the shell from outside, is not kept from it.
+//!
+//! A session may be confined ([`Config::policy`]): then bash and everything it starts can write only
+//! where the policy says, reach no Unix socket and so not tmux, and touch neither log nor ledger.
+//!
+//! Each session has one task that owns its state. Handles ([`Session`], [`Job`]) are cheap to clone;
+//! dropping them changes nothing. Waiting is done in the caller, each with limits of its own, and a
+//! wait that ends leaves the command running.
+
+mod alive;
+mod arguments;
+pub mod boundary;
+mod config;
+mod confine;
+mod ending;
+mod environment;
+mod error;
+mod helper;
+mod history;
+mod index;
+mod input;
+mod job;
+mod keeper;
+mod launch;
+mod ledger;
+mod log;
+mod marker;
+mod messages;
+mod recorder;
+mod render;
+mod requests;
+mod root;
+mod scanner;
+mod session;
+mod shells;
+mod state;
+mod task;
+mod tmux;
+mod watch;
+
+pub use arguments::ShellArguments;
+pub use boundary::whole_lines;
+pub use config::{Config, SessionSpec, default_root};
+pub use confine::enter;
+pub use error::{Error, Result};
+pub use helper::Helper;
+pub use input::{InputHint, Key, Signal};
+pub use job::{Job, OnInput, Output, Progress, StillRunning, Wait, Why};
+pub use keeper::keep;
+pub use ledger::{SessionId, Size};
+pub use log::{Log, Subscription, View};
+pub use marker::Seq;
+pub use recorder::record;
+pub use render::{Colours, Renderer, aside, render, render_lines};
+pub use sandbox_process::ProcessId;
+#[cfg(fuzzing)]
+pub use scanner::{joined, scan};
+pub use session::{Access, Session};
+pub use shells::Shells;
+pub use state::{CommandResult, Ended, Phase, Status};

@@ -1,0 +1,189 @@
+//! What a terminal would show after some output: carriage returns, cursor moves and colours applied.
+//!
+//! The work is done by a terminal emulator library. Its screen is all that it keeps: a row that scrolls
+//! off the top can never change again and becomes text at once, so that all output is shown, however
+//! long it is, in the memory of the text and one screen. While output is mere lines, a line is enough
+//! ([`lines`]), and the emulator is told of the last of them when it is needed.
+//!
+//! Lines that the terminal had to wrap are joined, blanks at the end of lines and blank lines at the
+//! end are dropped. A full-screen program that is still running is shown as its screen, below what was
+//! there before it. What a program makes the terminal forget (as `clear` does) is forgotten.
+
+mod lines;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::{mem, panic};
+
+use avt::{
+    Parser,
+    parser::{Function, State},
+};
+use tokio::sync::Semaphore;
+
+use self::{lines::Lines, screen::Screen, text::Text};
+use super::ledger::Size;
+
+/// Output is rendered by so many threads at a time. A screen can take ten megabytes.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+/// What becomes of colours and other attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colours {
+    /// Plain text.
+    Strip,
+    /// Kept, as the shortest sequences that produce them.
+    Keep,
+}
+
+/// Renders output as a terminal of this size would show it, from an empty screen.
+pub fn render(output: &[u8], size: Size, colours: Colours) -> String {
+    let mut renderer = Renderer::new(size, colours);
+    renderer.feed(output);
+    renderer.finish()
+}
+
+/// The same, if it can be done without a screen, and so in little time for little output.
+pub fn render_lines(output: &[u8], size: Size, colours: Colours) -> Option<String> {
+    let mut renderer = Renderer { may_have_screen: false, ..Renderer::new(size, colours) };
+    renderer.feed(output);
+    let is_shown = !renderer.lacks_screen;
+    is_shown.then(|| renderer.finish())
+}
+
+/// Does work like rendering where it holds nobody up, and not too much of it at the same time.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let turn = TURNS.acquire().await.expect("it is never closed");
+    let work = move || {
+        let done = work();
+        // Who stops waiting does not stop the work.
+        drop(turn);
+        done
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// Output that becomes text as it comes.
+pub struct Renderer {
+    size: Size,
+    colours: Colours,
+    parser: Parser,
+    /// The beginning of a character.
+    incomplete: Vec<u8>,
+    /// What has scrolled off the screen.
+    text: Text,
+    /// If there are any, all that is below the screen's cursor.
+    lines: Option<Lines>,
+    screen: Option<Screen>,
+    may_have_screen: bool,
+    lacks_screen: bool,
+}
+
+impl Renderer {
+    /// Renders for a terminal of this size.
+    pub fn new(size: Size, colours: Colours) -> Self {
+        let size = Size { columns: size.columns.max(1), rows: size.rows.max(1) };
+        Self {
+            size,
+            colours,
+            parser: Parser::new(),
+            incomplete: Vec::new(),
+            text: Text::new(colours),
+            lines: Some(Lines::new(usize::from(size.columns), colours)),
+            screen: None,
+            may_have_screen: true,
+            lacks_screen: false,
+        }
+    }
+
+    /// Takes the next bytes, which may begin and end anywhere.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let mut joined = mem::take(&mut self.incomplete);
+        let mut rest = match joined.is_empty() {
+            true => bytes,
+            false => {
+                joined.extend_from_slice(bytes);
+                &joined
+            }
+        };
+        while !rest.is_empty() && !self.lacks_screen {
+            let (valid, invalid) = match str::from_utf8(rest) {
+                Ok(text) => (text.len(), Some(0)),
+                Err(error) => (error.valid_up_to(), error.error_len()),
+            };
+            let (text, after) = rest.split_at(valid);
+            self.feed_text(str::from_utf8(text).expect("it was looked at"));
+            rest = match invalid {
+                Some(0) => after,
+                Some(length) => {
+                    self.feed_text("\u{fffd}");
+                    &after[length..]
+                }
+                None => {
+                    self.incomplete = after.to_vec();
+                    break;
+                }
+            };
+        }
+    }
+
+    /// The text of everything that was fed.
+    pub fn finish(mut self) -> String {
+        if !self.incomplete.is_empty() {
+            self.feed_text("\u{fffd}");
+        }
+        if let Some(screen) = &self.screen {
+            screen.tell(&mut self.text, self.lines.is_some());
+        }
+        if let Some(lines) = self.lines {
+            self.text.push_lines(&lines.finish());
+        }
+        self.text.finish()
+    }
+
+    fn feed_text(&mut self, mut text: &str) {
+        while !text.is_empty() && !self.lacks_screen {
+            if let (Some(lines), State::Ground) = (&mut self.lines, self.parser.state) {
+                let run = text.bytes().position(|byte| !(b' '..=b'~').contains(&byte));
+                let printed = lines.print_ascii(&text[..run.unwrap_or(text.len())]);
+                text = &text[printed..];
+            }
+            let mut characters = text.chars();
+            let Some(function) = characters.next().and_then(|next| self.parser.feed(next)) else {
+                text = characters.as_str();
+                continue;
+            };
+            text = characters.as_str();
+            self.apply(function);
+        }
+    }
+
+    fn apply(&mut self, function: Function) {
+        if let Some(lines) = &mut self.lines {
+            if lines.apply(&function) {
+                return;
+            }
+            self.go_to_screen();
+        }
+        if let Some(screen) = &mut self.screen {
+            let is_line_end = function == Function::Lf;
+            screen.apply(function, &mut self.text);
+            if is_line_end && screen.needs_only_lines() {
+                self.lines = Some(Lines::new(usize::from(self.size.columns), self.colours));
+            }
+        }
+    }
+
+    fn go_to_screen(&mut self) {
+        self.lacks_screen = !self.may_have_screen;
+        if let (Some(lines), true) = (self.lines.take(), self.may_have_screen) {
+            let new = || Screen::new(self.size, self.colours);
+            self.screen.get_or_insert_with(new).take_over(&lines, &mut self.text);
+        }
+    }
+}

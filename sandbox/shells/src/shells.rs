@@ -1,0 +1,436 @@
+//! All shells under one state directory: opening, creating, finding again, sweeping, ending.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+
+use super::{
+    config::{Config, SessionSpec},
+    confine,
+    history::History,
+    index::IndexReader,
+    keeper,
+    launch::{Launcher, Place, SecretPipe},
+    ledger::{Entry, SessionDir, SessionId, overwrite_beginning, write_private},
+    log::Log,
+    marker::{Kind, Seq},
+    messages::Control,
+    root::{self, Past},
+    session::{Channels, Session},
+    state::{Phase, Status},
+    task::{Circumstances, Current, Task},
+    tmux::{self, ControlClient, Tmux},
+    watch::Watcher,
+};
+use crate::{Error, Result};
+use sandbox_isolation::Policy;
+use sandbox_process::{Members, ProcessId};
+
+const TMUX_CONF: &[u8] = include_bytes!("tmux.conf");
+const INIT_BASH: &[u8] = include_bytes!("init.bash");
+const BUILTIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.so"));
+/// Requests that may wait for a session's task.
+const QUEUE: usize = 64;
+
+/// The owner of all sessions under a state directory. Dropping it leaves the sessions running, for
+/// the next owner to find; [`Shells::shut_down`] ends them.
+#[derive(Debug)]
+pub struct Shells {
+    config: Config,
+    server: Mutex<Server>,
+    /// One at a time replaces a server that has died.
+    replacing: tokio::sync::Mutex<()>,
+    watcher: Arc<Watcher>,
+    sessions: Mutex<BTreeMap<SessionId, Session>>,
+    /// Names of sessions that went down with their server and have no successor yet.
+    lost: Mutex<BTreeSet<SessionId>>,
+    /// Keeps the keeper quiet, for as long.
+    _alive: File,
+    /// Keeps other owners out until we are gone, however that happens.
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Server {
+    tmux: Tmux,
+    client: ControlClient,
+}
+
+impl Shells {
+    /// Takes possession of the state directory: starts the tmux server or finds the running one,
+    /// takes over the sessions that an earlier owner has left, and removes what is left of dead
+    /// ones. Nothing is touched that this directory's ledger does not name.
+    pub async fn open(config: Config) -> Result<Self> {
+        let config = root::prepare(config)?;
+        confine::check(&config, &config.policy)?;
+        let (lock, past) = root::lock(&config).await?;
+        let started = Self::start_server(&config, past).await;
+        if let Err(Error::TmuxMissing { .. }) = started {
+            root::clear(&config);
+        }
+        let (alive, server) = started?;
+        let watcher = Watcher::start().map_err(Error::io("starting to watch files"))?;
+        let shells = Self {
+            config,
+            server: Mutex::new(server),
+            replacing: tokio::sync::Mutex::default(),
+            watcher: Arc::new(watcher),
+            sessions: Mutex::default(),
+            lost: Mutex::default(),
+            _alive: alive,
+            _lock: lock,
+        };
+        shells.find_sessions().await?;
+        Ok(shells)
+    }
+
+    async fn start_server(config: &Config, past: Past) -> Result<(File, Server)> {
+        let writing = || Error::io("writing the start-up files");
+        write_private(&config.tmux_conf(), TMUX_CONF).map_err(writing())?;
+        let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
+        let starting = async {
+            match past {
+                Past::None => tmux::start_first(config),
+                Past::Unknown => tmux::start(config).await,
+            }
+        };
+        // What the shells need is written while tmux starts.
+        let ((tmux, client), ()) = tokio::try_join!(starting, async {
+            write_private(&config.init_file(), INIT_BASH)
+                .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
+                .map_err(writing())
+        })?;
+        Ok((alive, Server { tmux, client }))
+    }
+
+    /// Ends what the state directory holds, if its owner has been gone for longer than the lease.
+    /// The keeper calls this when the lease is over.
+    pub async fn sweep(config: Config) -> Result<()> {
+        if keeper::lease_end(&config.root).is_ok_and(|end| end > SystemTime::now()) {
+            return Ok(());
+        }
+        match Self::open(config).await {
+            Ok(shells) => shells.shut_down().await,
+            Err(Error::RootInUse { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Starts a session and waits for its first prompt. If the tmux server has died, which all its
+    /// sessions did not survive, there is a new one first.
+    pub async fn create(&self, spec: SessionSpec) -> Result<Session> {
+        self.create_confined(spec, &self.config.policy).await
+    }
+
+    /// The same with another policy than the usual one.
+    pub async fn create_confined(&self, spec: SessionSpec, policy: &Policy) -> Result<Session> {
+        spec.check()?;
+        confine::check(&self.config, policy)?;
+        let tmux = self.tmux();
+        match self.try_create(&spec, policy).await {
+            // It has died just now; there is a new one at the second try.
+            Err(Error::ServerGone) => {
+                tmux.closed().await;
+                self.try_create(&spec, policy).await
+            }
+            created => created,
+        }
+    }
+
+    async fn try_create(&self, spec: &SessionSpec, policy: &Policy) -> Result<Session> {
+        self.replace_dead_server().await?;
+        let launcher = self.launcher(&spec.id, format!("{:032x}", rand::random::<u128>()));
+        launcher.dir.create().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::SessionExists(spec.id.clone()),
+            _ => Error::io("making the session's directory")(error),
+        })?;
+        let session = match self.start(launcher.clone(), spec, policy).await {
+            Ok(session) => session,
+            Err(error) => {
+                let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
+                let _ = launcher.dir.remove();
+                return Err(error);
+            }
+        };
+        // Now, so that it is somebody's whatever becomes of this call.
+        lock(&self.lost).remove(&spec.id);
+        lock(&self.sessions).insert(spec.id.clone(), session.clone());
+        match session.wait_until_started().await {
+            Phase::Lost => Err(Error::ServerGone),
+            Phase::Closed => Err(Error::ShellDidNotStart {
+                session: spec.id.clone(),
+                reason: format!(
+                    "it ended, or took too long (is ~/.bashrc at fault?); {}",
+                    last_words(session.log())
+                ),
+            }),
+            _ => Ok(session),
+        }
+    }
+
+    /// A session by its name.
+    pub fn get(&self, id: &SessionId) -> Option<Session> {
+        self.list().into_iter().find(|session| session.id() == id)
+    }
+
+    /// Whether a session went down with its tmux server, and no other has taken its name since.
+    pub fn is_lost(&self, id: &SessionId) -> bool {
+        self.list();
+        lock(&self.lost).contains(id)
+    }
+
+    /// All living sessions, by name.
+    pub fn list(&self) -> Vec<Session> {
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|id, session| {
+            let phase = session.status().phase;
+            if phase == Phase::Lost {
+                lock(&self.lost).insert(id.clone());
+            }
+            !phase.is_over()
+        });
+        sessions.values().cloned().collect()
+    }
+
+    /// The tmux server.
+    pub async fn server(&self) -> Result<ProcessId> {
+        self.tmux().server().await
+    }
+
+    /// Ends all sessions and the server; nothing remains but the empty state directory.
+    pub async fn shut_down(self) -> Result<()> {
+        let closing = self
+            .list()
+            .into_iter()
+            .map(|session| tokio::spawn(async move { session.close().await }));
+        for task in closing.collect::<Vec<_>>() {
+            let _ = task.await;
+        }
+        let Server { tmux, client } =
+            self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
+        client.shut_down(&tmux).await;
+        root::clear(&self.config);
+        Ok(())
+    }
+
+    async fn replace_dead_server(&self) -> Result<()> {
+        let _turn = self.replacing.lock().await;
+        if !self.tmux().is_closed() {
+            return Ok(());
+        }
+        // What is left of its sessions is being cleared away, in directories that may be used again.
+        let sessions: Vec<_> = lock(&self.sessions).values().cloned().collect();
+        for session in sessions {
+            session.wait_until_over().await;
+        }
+        let (tmux, client) = tmux::start(&self.config).await?;
+        *lock(&self.server) = Server { tmux, client };
+        Ok(())
+    }
+
+    fn tmux(&self) -> Tmux {
+        lock(&self.server).tmux.clone()
+    }
+
+    fn launcher(&self, id: &SessionId, mark: String) -> Launcher {
+        Launcher {
+            config: self.config.clone(),
+            tmux: self.tmux(),
+            id: id.clone(),
+            mark,
+            dir: SessionDir::new(self.config.sessions().join(id.as_str())),
+        }
+    }
+
+    async fn start(
+        &self,
+        launcher: Launcher,
+        spec: &SessionSpec,
+        policy: &Policy,
+    ) -> Result<Session> {
+        const FIRST: Seq = 0;
+        confine::save(&launcher.dir, policy)?;
+        launcher.write_start(&spec.cwd, &spec.environment)?;
+        let dir = &launcher.dir;
+        for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
+            overwrite_beginning(&file, b"")
+                .map_err(Error::io("making the files of the session"))?;
+        }
+        let place = Place::NewSession { size: spec.size };
+        let (launched, server) =
+            tokio::try_join!(launcher.launch(place, FIRST), launcher.tmux.server())?;
+        let entry = Entry {
+            id: spec.id.clone(),
+            mark: launcher.mark.clone(),
+            pane: launched.pane,
+            server,
+            leader: launched.leader,
+            size: spec.size,
+            latest: None,
+        };
+        launcher.dir.save(&entry).map_err(Error::io("writing the ledger"))?;
+        let deadline = Instant::now() + self.config.start_limit;
+        let history = History {
+            cwd: spec.cwd.clone(),
+            next_seq: FIRST + 1,
+            current: Current::Starting { seq: FIRST, deadline, look_at: None, before: None },
+            latest: None,
+            unheard: None,
+            recorder_died: false,
+            is_given_up: false,
+        };
+        // There is no shell yet, and looking for it would only keep it from starting.
+        self.spawn(launcher, entry, None, launched.pipe, history)
+    }
+
+    /// Takes over what earlier owners have left.
+    async fn find_sessions(&self) -> Result<()> {
+        let entries =
+            fs::read_dir(self.config.sessions()).map_err(Error::io("reading the ledger"))?;
+        for directory in entries {
+            let path = directory.map_err(Error::io("reading the ledger"))?.path();
+            let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else {
+                continue;
+            };
+            // What could not be found out now may be found out by the next owner; until then nothing is lost.
+            match self.adopt(&id).await? {
+                Some(session) => drop(lock(&self.sessions).insert(id, session)),
+                None => self.clear_away(&id).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over a session; there is none if it was half made, or is of a server that has died.
+    async fn adopt(&self, id: &SessionId) -> Result<Option<Session>> {
+        let mut launcher = self.launcher(id, String::new());
+        let entry = readable(launcher.dir.load()).map_err(Error::io("reading the ledger"))?;
+        let server = self.server().await?;
+        let Some(mut entry) = entry.filter(|entry| entry.server == server) else {
+            return Ok(None);
+        };
+        let ask = "list-panes -a -F '#{pane_id} #{pane_dead} #{pane_pid} #{pane_pipe}'";
+        let panes = launcher.tmux.ask(ask).await?;
+        let mut panes = panes.lines().filter_map(|line| line.split_once(' '));
+        let Some((_, about)) = panes.find(|(pane, _)| *pane == entry.pane) else {
+            return Ok(None);
+        };
+        let (is_dead, about) = about.split_once(' ').unwrap_or_default();
+        let (pid, is_piped) = about.split_once(' ').unwrap_or_default();
+        // The former owner may have been killed while it replaced the shell. The number of a dead one may have been
+        // used again.
+        let leader = pid.parse().ok().and_then(ProcessId::of).filter(|_| is_dead == "0");
+        entry.leader = leader.unwrap_or(entry.leader);
+        launcher.mark.clone_from(&entry.mark);
+        let history = History::read(&launcher, &entry, self.config.start_limit);
+        let Some(history) = readable(history).map_err(Error::io("reading what has happened"))?
+        else {
+            return Ok(None);
+        };
+        // tmux may not have noticed yet.
+        if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
+            launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
+        }
+        let shell = launcher.shell(entry.leader).filter(ProcessId::is_alive);
+        let mut pipe = SecretPipe::find(shell, &launcher.dir.pipe())
+            .map_err(Error::io("finding the shell's secret pipe"))?;
+        if let Some(seq) = history.unheard {
+            pipe.announce_again(&launcher.dir, seq, Kind::StartUp)?;
+        }
+        self.spawn(launcher, entry, shell, pipe, history).map(Some)
+    }
+
+    /// Removes a session that is not there any more, or has never quite been.
+    async fn clear_away(&self, id: &SessionId) {
+        let launcher = self.launcher(id, String::new());
+        let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
+        if let Ok(entry) = launcher.dir.load() {
+            Members::of(entry.leader, &entry.mark).end(self.config.grace).await;
+        }
+        let _ = launcher.dir.remove();
+    }
+
+    fn spawn(
+        &self,
+        launcher: Launcher,
+        entry: Entry,
+        shell: Option<ProcessId>,
+        pipe: SecretPipe,
+        history: History,
+    ) -> Result<Session> {
+        let History { cwd, next_seq, current, latest, is_given_up, .. } = history;
+        let index = launcher.dir.index();
+        let phase = match &current {
+            Current::Starting { .. } => Phase::Starting,
+            Current::Idle => Phase::Idle,
+            Current::Running(running) => Phase::Running(running.seq),
+        };
+        let shell = shell.unwrap_or(entry.leader);
+        let status = Status { phase, cwd, shell, size: entry.size, restarts: 0 };
+        let (status, status_receiver) = watch::channel(status);
+        let (job, job_receiver) = watch::channel(latest);
+        let (controls, control_receiver) = mpsc::channel::<Control>(QUEUE);
+        let channels = Channels { controls, status: status_receiver, job: job_receiver };
+        let id = entry.id.clone();
+        let session =
+            Session::new(id, self.config.clone(), launcher.dir.clone(), &self.watcher, channels)?;
+        let mut task = Task {
+            index: IndexReader::open(&index).map_err(Error::io("opening the event index"))?,
+            index_watch: self.watcher.watch(&index).map_err(Error::io("watching the index"))?,
+            launcher,
+            entry,
+            pipe,
+            next_seq,
+            current,
+            idle_since: Instant::now(),
+            status,
+            job,
+            recorder: None,
+            waiting: Vec::new(),
+            failed_starts: 0,
+            stream_closed: false,
+            circumstances: Circumstances::default(),
+        };
+        // What is in the index already is known before anybody can ask.
+        task.catch_up();
+        if is_given_up {
+            task.give_up();
+        }
+        tokio::spawn(task.run(control_receiver));
+        Ok(session)
+    }
+}
+
+/// A file that is not there, or that nobody will ever be able to read, was half made or is damaged. Any other trouble
+/// may pass.
+fn readable<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    match read {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if matches!(error.kind(), InvalidData | NotFound | UnexpectedEof) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a shell has said last, for an explanation.
+fn last_words(log: &Log) -> String {
+    const BYTES: u64 = 1000;
+    let words = log.len().and_then(|end| log.read(end.saturating_sub(BYTES)..end));
+    match String::from_utf8_lossy(&words.unwrap_or_default()).trim() {
+        "" => "it said nothing".into(),
+        words => format!("it said {words:?}"),
+    }
+}

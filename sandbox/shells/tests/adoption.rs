@@ -1,0 +1,233 @@
+//! What the next owner finds, and what it must not take away.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    process::{Command, Stdio},
+};
+
+use sandbox_isolation::{Network, Policy};
+use sandbox_shells::{Config, Ended, Error, Phase, Shells};
+use sandbox_test_support::{
+    Home, Owner, ended, helper, id, kill, run, start_of, test, text_of, until_changed, within,
+};
+
+#[test]
+fn an_owner_that_cannot_find_out_takes_nothing_away() {
+    test(async {
+        let home = Home::new();
+        let mut owner = Owner::run(&home, "echo on; read -r x; echo \"got $x\"");
+        owner.until_printed("on");
+        owner.kill();
+        let log = home.root().join("sessions/a/log");
+        let (mut failed, mut found) = (0, 0);
+        // With ever more descriptors it fails at ever later steps.
+        for limit in 8..40 {
+            let mut command = Command::new("sh");
+            command.args(["-c", "ulimit -n $0; exec \"$@\"", &limit.to_string()]);
+            command.arg(helper()).arg("list").arg(home.root());
+            let output = command.stdin(Stdio::null()).output().unwrap();
+            if output.status.success() {
+                let listed = String::from_utf8_lossy(&output.stdout);
+                assert!(listed.contains('a'), "with {limit} descriptors: {listed:?}");
+                found += 1;
+            } else {
+                failed += 1;
+            }
+            assert!(log.exists(), "with {limit} descriptors: {output:?}");
+        }
+        assert!(failed > 3 && found > 3, "{failed} have failed, {found} have not");
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).expect("the session is there");
+        let job = session.latest().unwrap();
+        start_of(&job).await;
+        session.type_bytes("it\r").await.unwrap();
+        let result = ended(&job).await;
+        assert_eq!((result.exit_code, &*text_of(&session, &result)), (0, "on\nit\ngot it\n"));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn an_owner_that_may_not_start_takes_nothing_away() {
+    test(async {
+        let home = Home::new();
+        let mut owner = Owner::run(&home, "echo on; read -r x; echo \"got $x\"");
+        owner.until_printed("on");
+        owner.kill();
+        let network = Network::Tcp { connect: vec![], listen: vec![] };
+        let policy = Policy { network, ..Policy::default() };
+        let refused = Shells::open(Config { policy, ..home.config() }).await.unwrap_err();
+        assert!(refused.to_string().contains("cannot restrict TCP"), "{refused}");
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).expect("the session is there");
+        let job = session.latest().unwrap();
+        start_of(&job).await;
+        session.type_bytes("it\r").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// Only root can make a directory of somebody else.
+#[test]
+fn a_state_directory_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give a directory away");
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        fs::create_dir_all(home.root()).unwrap();
+        std::os::unix::fs::chown(home.root(), Some(65534), None).unwrap();
+        let refused = Shells::open(home.config()).await.unwrap_err();
+        assert!(refused.to_string().contains("belongs to another user"), "{refused}");
+    });
+}
+
+#[test]
+fn the_latest_command_is_known_although_its_shell_and_its_owner_are_gone() {
+    test(async {
+        let home = Home::new();
+        let (begun, gate) = (home.work().join("begun"), home.work().join("gate"));
+        Command::new("mkfifo").arg(&gate).status().unwrap();
+        // A shell that takes its time before its first word.
+        let bash = home.work().join("bash");
+        let script = "#!/bin/sh\nif rm DIR/slow; then touch DIR/begun; read -r x <DIR/gate; fi\nexec bash \"$@\"\n";
+        fs::write(&bash, script.replace("DIR", home.work().to_str().unwrap())).unwrap();
+        fs::set_permissions(&bash, fs::Permissions::from_mode(0o700)).unwrap();
+        let shells = home.open_with(Config { bash, ..home.config() }).await;
+        let session = home.session(&shells, "a").await;
+        let job = session.run("echo last words; touch slow; exit 7").await.unwrap();
+        until_changed(&home.work(), "the next shell", || begun.exists()).await;
+        assert!(job.result().is_none());
+        drop((job, session, shells));
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).expect("the session is found again");
+        assert_eq!(session.status().phase, Phase::Starting);
+        fs::write(gate, "go\n").unwrap();
+        let job = session.latest().expect("the command is known");
+        let result = ended(&job).await;
+        assert_eq!((result.exit_code, &result.ended), (7, &Ended::ShellExited));
+        assert_eq!(text_of(&session, &result), "last words\nexit\n");
+        drop((job, session, shells));
+
+        // Long after, and after another shell, which is killed at its prompt.
+        let index = home.root().join("sessions/a/index");
+        let ends = || fs::read_to_string(&index).unwrap().matches(" E;").count();
+        for (command, code, next) in [("echo one; exit 9", 9, 2), ("echo two; (exit 4)", 4, 2)] {
+            let shells = home.open().await;
+            let session = shells.get(&id("a")).unwrap();
+            let known = ends();
+            let before = ended(&within(command, session.run(command)).await.unwrap()).await;
+            until_changed(&index, "the prompt", || ends() > known).await;
+            within("the prompt", async {
+                while session.status().phase != Phase::Idle {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+            kill(session.status().shell);
+            until_changed(&index, "the next shell", || ends() >= known + next).await;
+            drop((session, shells));
+            let shells = home.open().await;
+            let session = shells.get(&id("a")).unwrap();
+            let job = session.latest().expect("the command is known");
+            let after = ended(&job).await;
+            assert_eq!((after.exit_code, &after), (code, &before));
+            drop((job, session, shells));
+        }
+        home.open().await.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn who_waits_for_the_end_of_an_owner_finds_the_directory_whole() {
+    test(async {
+        let home = Home::new();
+        let first = home.open().await;
+        home.session(&first, "a").await;
+        let (ended, next) = tokio::join!(first.shut_down(), Shells::open(home.config()));
+        ended.unwrap();
+        let next = next.unwrap();
+        // Its lock is the one that others find.
+        assert!(matches!(Shells::open(home.config()).await, Err(Error::RootInUse { .. })));
+        let session = home.session(&next, "a").await;
+        assert_eq!(run(&session, "echo mine").await, (0, "mine\n".into()));
+        next.shut_down().await.unwrap();
+        assert_eq!(fs::read_dir(home.root()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_session_whose_maker_was_called_off_is_somebodys() {
+    test(async {
+        let home = Home::new();
+        let gate = home.work().join("gate");
+        Command::new("mkfifo").arg(&gate).status().unwrap();
+        fs::write(home.work().join(".bashrc"), "echo begun; read -r x <~/gate; echo $x").unwrap();
+        let shells = home.open().await;
+        let log = home.root().join("sessions/a/log");
+        {
+            let making = shells.create(home.spec("a"));
+            tokio::pin!(making);
+            let begun = async {
+                let is_begun = || fs::read_to_string(&log).is_ok_and(|log| log.contains("begun"));
+                while !is_begun() || shells.get(&id("a")).is_none() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                _ = &mut making => panic!("it waits at the gate"),
+                () = within("the start-up file", begun) => {}
+            }
+        }
+        let session = shells.get(&id("a")).expect("it is listed");
+        assert_eq!(session.status().phase, Phase::Starting);
+        fs::write(gate, "go\n").unwrap();
+        assert_eq!(run(&session, "echo made").await, (0, "made\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_tmux_that_does_not_work_is_named_as_the_reason() {
+    test(async {
+        let home = Home::new();
+        let tmux = home.work().join("tmux");
+        fs::write(&tmux, "#!/bin/sh\necho '%exit not today'\nexit 1\n").unwrap();
+        fs::set_permissions(&tmux, fs::Permissions::from_mode(0o700)).unwrap();
+        let shells = home.open_with(Config { tmux, ..home.config() }).await;
+        let error = shells.create(home.spec("a")).await.unwrap_err().to_string();
+        assert!(error.contains("not today") && error.contains("install tmux"), "{error}");
+        within("the end", shells.shut_down()).await.unwrap();
+        assert_eq!(fs::read_dir(home.root()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn new_shells_have_the_environment_of_the_present_owner() {
+    test(async {
+        let home = Home::new();
+        let odd = "a 'b' \"c\" $d ~ #{e} %f;\nNOT=1\n\u{fc}\t\\";
+        let run = |name: &str, command: &str, variables: &[(&str, &str)]| {
+            let mut owner = Command::new(helper());
+            owner.arg("run").arg(home.root()).args([name, command]);
+            owner.current_dir(home.work()).env("HOME", home.work()).envs(variables.iter().copied());
+            let output = owner.stdin(Stdio::null()).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n")
+        };
+        let show = "printf '%s|' \"$ODD\" \"$OLD\" \"${NOT-}\" \"${TMUX-}\"";
+        assert_eq!(run("a", show, &[("OLD", "1"), ("ODD", "x\nKEPT=2")]), "x\nKEPT=2|1|||");
+        let now = [("ODD", odd), ("KEPT", "3"), ("TMUX", "mine")];
+        assert_eq!(run("b", show, &now), format!("{odd}||||"));
+        assert_eq!(run("b", "echo $KEPT", &now), "3\n");
+        // Also where another shell takes the place of one that an earlier owner has started.
+        assert_eq!(run("a", "printf %s \"$OLD\"; exec true", &now), "1");
+        assert_eq!(run("a", show, &now), format!("{odd}||||"));
+        home.open().await.shut_down().await.unwrap();
+    });
+}

@@ -1,0 +1,282 @@
+//! Sessions within walls: what the kernel refuses to a confined shell, and what still works.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+use std::{fs, net::TcpListener, path::PathBuf};
+
+use sandbox_isolation::{self as isolation, Level, Limits, Network, Policy};
+use sandbox_shells::{Config, Ended, Error, Key, Session, Shells};
+use sandbox_test_support::{Home, ended, finish, landlock_works, run, test, until_printed, within};
+
+/// A directory for temporary files, and one outside of all walls.
+fn places(home: &Home) -> (PathBuf, PathBuf) {
+    let places = ["temporary", "outside"].map(|name| home.root().parent().unwrap().join(name));
+    for place in &places {
+        fs::create_dir_all(place).unwrap();
+    }
+    let [temporary, outside] = places;
+    fs::write(outside.join("file"), "kept").unwrap();
+    (temporary, outside)
+}
+
+fn policy(home: &Home) -> Policy {
+    Policy::for_workspace(Level::Landlock, &home.work(), &places(home).0)
+}
+
+async fn confined(home: &Home, shells: &Shells, name: &str, policy: &Policy) -> Session {
+    let mut spec = home.spec(name);
+    spec.environment.push(("TMPDIR".into(), places(home).0.into()));
+    spec.environment.push(("OUTSIDE".into(), places(home).1.into()));
+    spec.environment.push(("ROOT".into(), home.root().into()));
+    within("creating a session", shells.create_confined(spec, policy)).await.unwrap()
+}
+
+/// Runs a test with a confined session `a`, where the kernel can confine it.
+fn within_walls(body: impl AsyncFnOnce(&Home, Shells, Session)) {
+    if landlock_works() {
+        test(async {
+            let home = Home::new();
+            let shells = home.open().await;
+            let session = confined(&home, &shells, "a", &policy(&home)).await;
+            body(&home, shells, session).await;
+        });
+    }
+}
+
+async fn refused(session: &Session, text: &str) {
+    assert_ne!(finish(session, text).await.exit_code, 0, "{text}");
+}
+
+async fn allowed(session: &Session, text: &str) {
+    assert_eq!(finish(session, text).await.exit_code, 0, "{text}");
+}
+
+#[test]
+fn a_confined_shell_writes_only_where_it_may() {
+    within_walls(async |home, shells, session| {
+        let free = home.session(&shells, "free").await;
+        for text in [
+            "echo x >a && mkdir d && mv a d/b && rm -r d",
+            "echo x >\"$TMPDIR/a\" && rm \"$TMPDIR/a\"",
+            "f=$(mktemp) && echo x >\"$f\" && rm \"$f\"",
+            "cat \"$OUTSIDE/file\" >/dev/null && echo x >/dev/tty",
+            // Here-documents of this size lie in a temporary file.
+            "wc -c <<E\n$(head -c 100000 /dev/zero | tr '\\0' x)\nE",
+            "python3 -c 'import pty, os; os.close(pty.openpty()[1])'",
+            "[ \"$(cat <(echo through a pipe))\" = 'through a pipe' ]",
+        ] {
+            allowed(&session, text).await;
+        }
+        let attacks = [
+            "echo x >\"$OUTSIDE/new\"",
+            "echo x >>\"$OUTSIDE/file\"",
+            "truncate -s 0 \"$OUTSIDE/file\"",
+            "rm \"$OUTSIDE/file\"",
+            "ln -s \"$OUTSIDE\" door; echo x >door/file",
+            "setsid -w sh -c 'echo x >\"$OUTSIDE/new\"'",
+            // What the sandbox itself lives by.
+            "echo x >>\"$ROOT/sessions/a/log\"",
+            "echo x >>\"$ROOT/sessions/a/index\"",
+            "echo x >|\"$ROOT/sessions/a/expected\"",
+            "echo x >|\"$ROOT/sessions/a/policy\"",
+            "rm \"$ROOT/sessions/a/session.json\"",
+            "mv \"$ROOT/sessions/a\" \"$ROOT/sessions/b\"",
+            "echo x >\"$ROOT/alive\"",
+            "rm \"$ROOT/owner.lock\"",
+            "touch \"$ROOT/sessions/free/new\"",
+        ];
+        for text in attacks {
+            refused(&session, text).await;
+        }
+        assert_eq!(fs::read(places(home).1.join("file")).unwrap(), b"kept");
+        assert!(!places(home).1.join("new").exists());
+        // It was the policy that refused: a free shell may do such things.
+        let text = format!("echo x >{0}/new && rm {0}/new", places(home).1.display());
+        allowed(&free, &text).await;
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
+    within_walls(async |home, shells, session| {
+        let free = home.session(&shells, "free").await;
+        let list = format!("tmux -S {}/tmux list-sessions", home.root().display());
+        allowed(&free, &list).await;
+        refused(&session, &list).await;
+        let socket = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
+        refused(&session, socket).await;
+        allowed(&session, &socket.replace("AF_UNIX", "AF_INET")).await;
+        allowed(&session, &socket.replace("socket(socket.AF_UNIX)", "socketpair()")).await;
+        if isolation::require(Level::Landlock).unwrap().signals {
+            for process in [std::process::id(), shells.server().await.unwrap().pid] {
+                let signal = format!("kill -0 {process}");
+                allowed(&free, &signal).await;
+                refused(&session, &signal).await;
+            }
+        }
+        // Allowed on request, and then all of them are.
+        let policy = Policy { unix_sockets: true, ..policy(home) };
+        let social = confined(home, &shells, "social", &policy).await;
+        allowed(&social, socket).await;
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn everything_else_works_as_in_a_free_shell() {
+    within_walls(async |home, shells, session| {
+        assert_eq!(run(&session, "cd /usr; echo $PWD; (exit 3)").await, (3, "/usr\n".into()));
+        let job = session.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
+        until_printed(&session, 0, "up").await;
+        session.press(vec![Key::interrupt()]).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 130);
+        let result = finish(&session, "sleep 50 &").await;
+        assert!(result.background_pid.is_some());
+        allowed(&session, "kill %1").await;
+        let job = session.run("read -r -p 'name? ' x; echo \"<$x>\"").await.unwrap();
+        until_printed(&session, 0, "name? ").await;
+        session.type_bytes("bob\r").await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, 0);
+
+        // A shell that replaces another has the same walls, under the next owner too.
+        let escape = "echo x >\"$OUTSIDE/new\"";
+        assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
+        refused(&session, escape).await;
+        drop((session, shells));
+        let shells = home.open().await;
+        let session = shells.get(&sandbox_test_support::id("a")).unwrap();
+        refused(&session, escape).await;
+        assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
+        refused(&session, escape).await;
+        assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn the_network_of_a_session_is_as_chosen() {
+    if !landlock_works() || !isolation::require(Level::Landlock).unwrap().tcp {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && exec 3<&-");
+        let cases = [
+            ("open", Network::Unrestricted, 0),
+            ("chosen", Network::Tcp { connect: vec![port], listen: vec![] }, 0),
+            ("off", Network::Tcp { connect: vec![], listen: vec![] }, 1),
+        ];
+        for (name, network, code) in cases {
+            let policy = Policy { network, ..policy(&home) };
+            let session = confined(&home, &shells, name, &policy).await;
+            assert_eq!(finish(&session, connect.as_str()).await.exit_code, code, "{name}");
+        }
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn limits_bite_in_a_session_and_spare_its_keepers() {
+    test(async {
+        const MIB: u64 = 1 << 20;
+        let home = Home::new();
+        let shells = home.open().await;
+        let limits = Limits {
+            cpu_seconds: Some(2),
+            memory_bytes: Some(256 * MIB),
+            processes: Some(4321),
+            file_bytes: Some(MIB),
+        };
+        let policy = Policy { limits, ..Policy::default() };
+        let session = confined(&home, &shells, "a", &policy).await;
+        // In a program of its own: the shell's own time goes on to the next command.
+        let spin = "bash -c 'while :; do :; done'";
+        assert_eq!(finish(&session, spin).await.exit_code, 128 + 24, "SIGXCPU");
+        assert_ne!(finish(&session, "head -c 2000000 /dev/zero >big").await.exit_code, 0);
+        assert_eq!(fs::metadata(home.work().join("big")).unwrap().len(), MIB);
+        let grow = "bash -c 'x=$(head -c 400000000 /dev/zero | tr \"\\0\" x)'";
+        assert_ne!(finish(&session, grow).await.exit_code, 0);
+        assert_eq!(run(&session, "ulimit -Hu").await, (0, "4321\n".into()));
+        // The log is not a file of the session's: it may grow beyond.
+        let result = finish(&session, "head -c 3000000 /dev/zero | tr '\\0' x").await;
+        assert_eq!((result.exit_code, result.lost), (0, 0));
+        assert_eq!(result.output.end - result.output.start, 3_000_000);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn what_cannot_be_enforced_is_not_started() {
+    if !landlock_works() {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let config = Config { require: Level::Landlock, ..home.config() };
+        let error = Shells::open(config.clone()).await.unwrap_err();
+        assert!(error.to_string().contains("landlock is required here"), "{error}");
+        assert!(error.to_string().contains("--require none"), "{error}");
+        let shells = home.open_with(Config { policy: policy(&home), ..config }).await;
+        let mut missing = policy(&home);
+        missing.writable.push(home.work().join("missing"));
+        let mut inviting = policy(&home);
+        inviting.writable.push(home.root().parent().unwrap().into());
+        for (policy, words) in [(missing, "missing"), (inviting, "state directory")] {
+            let error = shells.create_confined(home.spec("a"), &policy).await.unwrap_err();
+            assert!(
+                matches!(error, Error::Invalid(_)) && error.to_string().contains(words),
+                "{error}"
+            );
+        }
+        assert!(shells.list().is_empty());
+        assert_eq!(fs::read_dir(home.root().join("sessions")).unwrap().count(), 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// Shared memory is open to every confined shell, and so would be the policies in it.
+#[test]
+fn the_state_directory_is_nowhere_that_every_session_may_write() {
+    if !landlock_works() {
+        return;
+    }
+    test(async {
+        let home = Home::new();
+        let policy = policy(&home);
+        let shared = tempfile::Builder::new().prefix("sb").tempdir_in("/dev/shm").unwrap();
+        let link = home.work().join("link");
+        std::os::unix::fs::symlink(shared.path(), &link).unwrap();
+        for root in [shared.path().join("root"), link.join("root")] {
+            let confined = Config { root: root.clone(), policy: policy.clone(), ..home.config() };
+            let error = Shells::open(confined).await.unwrap_err();
+            assert!(matches!(error, Error::Invalid(_)), "{error}");
+            assert!(error.to_string().contains("below /dev/shm"), "{error}");
+            assert!(error.to_string().contains("--root"), "{error}");
+            let free = Config { root, ..home.config() };
+            let shells = home.open_with(free).await;
+            let refused = shells.create_confined(home.spec("a"), &policy).await;
+            shells.shut_down().await.unwrap();
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        }
+    });
+}
+
+#[test]
+fn a_confined_shell_tells_what_it_exports() {
+    within_walls(async |_, shells, session| {
+        run(&session, "set -o vi; export SAID='by a\nconfined shell'").await;
+        let before = session.log().len().unwrap();
+        let exports = session.exports().await.unwrap();
+        let said = exports.iter().find(|(name, _)| name == "SAID");
+        assert_eq!(said.unwrap().1, "by a\nconfined shell");
+        let (code, open) = run(&session, "ls -l /proc/self/fd | grep -c exports").await;
+        assert_eq!((code, &*open), (1, "0\n"), "no program has the file");
+        let after = session.log().read(before..session.log().len().unwrap()).unwrap();
+        assert!(!String::from_utf8_lossy(&after).contains("denied"));
+        shells.shut_down().await.unwrap();
+    });
+}

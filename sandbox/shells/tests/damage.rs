@@ -1,0 +1,95 @@
+//! What random faults (`tests/chaos`) have found: files that were cut short, disks that were full, and
+//! others in tmux.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use sandbox_shells::{Config, ProcessId};
+use sandbox_test_support::{Home, ended, id, run, test, until_printed, within};
+
+#[test]
+fn a_damaged_process_number_does_not_lead_to_somebody_else() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let shell = session.status().shell;
+        drop((session, shells));
+        // Cut short, the number of another process: here it is ours.
+        let pid = home.root().join("sessions/a/pid");
+        for text in [std::process::id().to_string(), String::new()] {
+            fs::write(&pid, text).unwrap();
+            let shells = home.open().await;
+            let session = shells.get(&id("a")).expect("the session is found");
+            assert_eq!(session.status().shell, shell);
+            assert_eq!(run(&session, "echo alive").await, (0, "alive\n".into()));
+        }
+        home.open().await.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn after_a_restart_a_command_has_lost_only_what_it_printed_itself() {
+    test(async {
+        let home = Home::new();
+        let open = || home.open_with(Config { log_quota: 2000, ..home.config() });
+        let shells = open().await;
+        let session = home.session(&shells, "a").await;
+        let flood = ended(&session.run("seq 1 10000").await.unwrap()).await;
+        assert!(flood.lost > 10_000, "{flood:?}");
+        session.run("read line; echo $line").await.unwrap();
+        drop((session, shells));
+        let shells = open().await;
+        let session = shells.get(&id("a")).expect("the session is found");
+        let job = session.latest().expect("the command is found");
+        job.started().await.unwrap();
+        session.type_bytes("word\r").await.unwrap();
+        let lost = ended(&job).await.lost;
+        // What was typed is shown, too.
+        assert_eq!(lost, "word\r\nword\r\n".len() as u64);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn clients_of_former_owners_are_ended() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        run(&session, "kept=yes").await;
+        // Like the client of a killed owner that tmux does not let go.
+        let mut client = Command::new("tmux")
+            .arg("-S")
+            .arg(home.root().join("tmux"))
+            .arg("-f")
+            .arg(home.root().join("tmux.conf"))
+            .args(["-C", "attach-session", "-t", "keeper"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let process = ProcessId::of(client.id()).unwrap();
+        within("the client to be attached", async {
+            use std::io::{BufRead as _, BufReader};
+            let output = BufReader::new(client.stdout.take().unwrap());
+            let attached = tokio::task::spawn_blocking(|| {
+                output.lines().map_while(Result::ok).any(|line| line.contains("%session-changed"))
+            });
+            assert!(attached.await.unwrap());
+        })
+        .await;
+        drop((session, shells));
+        let shells = home.open().await;
+        within("the end of the former client", process.ended()).await.unwrap();
+        client.wait().unwrap();
+        let session = shells.get(&id("a")).expect("the session is found");
+        let job = session.run("echo $kept").await.unwrap();
+        until_printed(&session, ended(&job).await.output.start, "yes\r\n").await;
+        shells.shut_down().await.unwrap();
+    });
+}

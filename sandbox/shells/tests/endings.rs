@@ -1,0 +1,30 @@
+//! Commands whose end comes at a bad moment.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+use sandbox_shells::{Key, Signal};
+use sandbox_test_support::{Home, ended, run, start_of, test, until_printed};
+
+/// A Ctrl-C that is still on its way when the program dies meets the shell while it reports, and makes
+/// the kernel throw away what the terminal has not delivered.
+#[test]
+fn the_code_is_known_however_fast_signals_follow_each_other() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let stubborn = "bash -c \"trap '' INT TERM; echo up; while :; do sleep 0.1; done\"";
+        for round in 0..30 {
+            let job = session.run(stubborn).await.unwrap();
+            until_printed(&session, start_of(&job).await, "up").await;
+            session.press(vec![Key::interrupt()]).await.unwrap();
+            session.signal(Signal::Terminate).await.unwrap();
+            session.signal(Signal::Kill).await.unwrap();
+            let code = ended(&job).await.exit_code;
+            // The interrupt may come before the shell has taken the program's code.
+            assert!(matches!(code, 137 | 130), "round {round}: {code}");
+        }
+        assert_eq!(run(&session, "echo after").await, (0, "after\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}

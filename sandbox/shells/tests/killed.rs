@@ -1,0 +1,399 @@
+//! Processes that are killed at any moment: nothing is lost that was logged, and the session goes on.
+//!
+//! A seed decides the moments. They fall into other steps of the work on each machine, which is the
+//! purpose; the seed of a run that fails is printed, and `SANDBOX_SEED` sets it.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+use std::{env, fs, process::Command, time::Duration};
+
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use sandbox_shells::{Config, Key, Phase, ProcessId, Progress, Session, Wait};
+use sandbox_test_support::{
+    Home, Owner, control_client, ended, id, kill, processes_with, recorders, run, start_of, test,
+    text_of, until_changed, until_gone, until_printed, within,
+};
+
+const ROUNDS: usize = 24;
+
+/// Says in the log where a recorder was killed.
+const GAP: &str = "[output is missing here: the recorder was killed]";
+
+/// Prints this many lines, so that there is something to be interrupted.
+const LINES: usize = 300;
+
+fn seeded() -> StdRng {
+    let seed = env::var("SANDBOX_SEED").map_or(5, |seed| seed.parse().unwrap());
+    eprintln!("again with: SANDBOX_SEED={seed}");
+    StdRng::seed_from_u64(seed)
+}
+
+/// Lets some time pass. Nothing is awaited: the moment is what varies.
+async fn any_moment(random: &mut StdRng, at_most: Duration) {
+    tokio::time::sleep(at_most.mul_f64(random.random())).await;
+}
+
+fn log(home: &Home) -> Vec<u8> {
+    fs::read(home.root().join("sessions/a/log")).unwrap_or_default()
+}
+
+/// Whether all lines are there, in their order; otherwise the gap must be marked.
+fn check_lines(output: &str) {
+    let numbers = output.lines().filter_map(|line| line.strip_prefix("line ")?.parse().ok());
+    let numbers: Vec<usize> = numbers.collect();
+    assert!(numbers.is_sorted(), "{output}");
+    if numbers.len() < LINES {
+        assert!(output.contains(GAP), "{} lines and no gap: {output}", numbers.len());
+    }
+}
+
+fn printing(code: i32) -> String {
+    format!("for i in {{1..{LINES}}}; do echo line $i; done; (exit {code})")
+}
+
+#[test]
+fn owners_may_be_killed_at_any_moment() {
+    test(async {
+        let (home, mut random) = (Home::new(), seeded());
+        let mut known = 0;
+        for round in 0..ROUNDS {
+            let owner = Owner::run(&home, &printing(3));
+            any_moment(&mut random, Duration::from_millis(80)).await;
+            owner.kill();
+            let logged = log(&home);
+            let shells = home.open().await;
+            let session = match shells.get(&id("a")) {
+                Some(session) => {
+                    assert!(log(&home).starts_with(&logged), "what was logged is there");
+                    session
+                }
+                None => {
+                    assert_eq!(known, 0, "only a session that was half made is gone");
+                    home.session(&shells, "a").await
+                }
+            };
+            if let Some(job) = session.latest().filter(|job| job.seq() > known) {
+                let result = ended(&job).await;
+                assert_eq!((result.exit_code, result.lost), (3, 0), "round {round}");
+                let output = text_of(&session, &result);
+                check_lines(&output);
+                assert!(!output.contains(GAP), "the recorder does not care");
+            }
+            assert_eq!(run(&session, format!("echo {round}")).await, (0, format!("{round}\n")));
+            known = session.latest().unwrap().seq();
+            drop((session, shells));
+        }
+        home.open().await.shut_down().await.unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+#[test]
+fn owners_may_be_killed_at_the_birth_of_a_session() {
+    test(async {
+        let mut random = seeded();
+        for _ in 0..ROUNDS / 4 {
+            let home = Home::new();
+            let owner = Owner::run(&home, "echo never mind");
+            any_moment(&mut random, Duration::from_millis(60)).await;
+            owner.kill();
+            let shells = home.open().await;
+            let session = match shells.get(&id("a")) {
+                Some(session) => session,
+                None => home.session(&shells, "a").await,
+            };
+            if let Some(job) = session.latest() {
+                ended(&job).await;
+            }
+            assert_eq!(run(&session, "echo born").await, (0, "born\n".into()));
+            shells.shut_down().await.unwrap();
+            assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+        }
+    });
+}
+
+/// The owner is killed after the shell was given a command, and before it has heard the call.
+#[test]
+fn a_command_that_never_reached_its_shell_is_sent_by_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        with_a_key_that_takes_the_call(&home).await;
+        let owner = Owner::run(&home, "echo second; (exit 4)");
+        until_expected(&home, "2 command").await;
+        owner.kill();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let job = session.latest().unwrap();
+        let result = ended(&job).await;
+        assert_eq!((job.seq(), result.exit_code), (2, 4));
+        assert_eq!(text_of(&session, &result), "second\n");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// A session at whose prompt the next key is taken as it is, and which nobody owns.
+async fn with_a_key_that_takes_the_call(home: &Home) {
+    let shells = home.open().await;
+    let session = home.session(&shells, "a").await;
+    assert_eq!(run(&session, "echo first").await, (0, "first\n".into()));
+    session.press(["C-v".parse::<Key>().unwrap()]).await.unwrap();
+}
+
+/// Waits until an owner has said what it expects of the shell.
+async fn until_expected(home: &Home, wanted: &str) {
+    let file = home.root().join("sessions/a/expected");
+    let is_wanted = || fs::read_to_string(&file).is_ok_and(|text| text.starts_with(wanted));
+    until_changed(&file, "the command", is_wanted).await;
+}
+
+#[test]
+fn a_command_that_was_called_off_is_not_run_by_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        with_a_key_that_takes_the_call(&home).await;
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let job = session.run("echo ran >ran").await.unwrap();
+        session.press([Key::interrupt()]).await.unwrap();
+        assert_eq!(ended(&job).await.exit_code, -1);
+        drop((job, session, shells));
+        for _ in 0..2 {
+            let shells = home.open().await;
+            let session = shells.get(&id("a")).unwrap();
+            assert_eq!(session.latest().unwrap().result().unwrap().exit_code, -1);
+            assert_eq!(session.status().phase, Phase::Idle);
+        }
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        assert_eq!(run(&session, "ls").await, (0, String::new()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_command_whose_word_comes_late_is_not_run_again_by_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        run(&session, "true").await;
+        drop((session, shells));
+        let recorder = recorders(&home)[0].to_string();
+        let signal = |name: &str| {
+            let sent = Command::new("kill").args([name, &recorder]).status();
+            assert!(sent.unwrap().success());
+        };
+        signal("-STOP");
+        let owner = Owner::run(&home, "echo ran >>times; echo did");
+        let times = home.work().join("times");
+        until_changed(&home.work(), "the command", || times.exists()).await;
+        owner.kill();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let job = session.latest().unwrap();
+        // Longer than it takes to call again a shell that has not begun.
+        let wait = Wait { limit: Some(Duration::from_secs(5)), ..Wait::default() };
+        assert!(matches!(job.wait(wait).await.unwrap(), Progress::Running(_)));
+        signal("-CONT");
+        let result = ended(&job).await;
+        assert_eq!((result.exit_code, &*text_of(&session, &result)), (0, "did\n"));
+        assert_eq!(fs::read_to_string(times).unwrap(), "ran\n");
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// What is left when the secrets of a starting shell went with its owner: it is at its prompt, and nobody
+/// has understood that.
+#[test]
+fn a_start_whose_word_was_lost_is_asked_for_by_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        assert_eq!(run(&session, "x=kept; touch once").await, (0, String::new()));
+        drop((session, shells));
+        let expected = home.root().join("sessions/a/expected");
+        fs::write(expected, "9 start-up 00 00\n").unwrap();
+        fs::remove_file(home.work().join("once")).unwrap();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        assert_eq!(run(&session, "echo $x; ls").await, (0, "kept\n".into()), "the same shell");
+        assert_eq!(session.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+async fn until_recorders(home: &Home, number: usize) {
+    let index = home.root().join("sessions/a/index");
+    until_changed(&index, "another recorder", || recorders(home).len() >= number).await;
+}
+
+/// Every command says its code, and every command after the gap is recorded whole.
+async fn check_after_gap(home: &Home, session: &Session, deaths: usize) {
+    until_recorders(home, deaths + 1).await;
+    assert_eq!(run(session, "echo whole; (exit 5)").await, (5, "whole\n".into()));
+}
+
+#[test]
+fn recorders_may_be_killed_at_any_moment() {
+    test(async {
+        let (home, mut random) = (Home::new(), seeded());
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        for round in 0..ROUNDS {
+            let job = session.run(printing(3)).await.unwrap();
+            any_moment(&mut random, Duration::from_millis(12)).await;
+            kill(ProcessId::of(recorders(&home)[round]).unwrap());
+            let logged = log(&home);
+            let result = ended(&job).await;
+            assert_eq!(result.exit_code, 3, "round {round}");
+            assert!(log(&home).starts_with(&logged), "what was logged is there");
+            check_lines(&text_of(&session, &result));
+            check_after_gap(&home, &session, round + 1).await;
+        }
+        assert_eq!(session.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn a_recorder_that_dies_without_an_owner_has_a_successor_under_the_next() {
+    test(async {
+        for mode in ["emacs", "vi"] {
+            let home = Home::new();
+            let command = format!("set -o {mode}; echo on; read -r x; echo lost; (exit 4)");
+            let mut owner = Owner::run(&home, &command);
+            owner.until_printed("on");
+            owner.kill();
+            let recorder = ProcessId::of(recorders(&home)[0]).unwrap();
+            kill(recorder);
+            within("the end of the recorder", recorder.ended()).await.unwrap();
+            // The command ends while nobody records it.
+            let mut tmux = Command::new("tmux");
+            tmux.arg("-S").arg(home.root().join("tmux")).env_remove("TMUX");
+            let typed = tmux.args(["send-keys", "-t", "=s-a:", "Enter"]).status();
+            assert!(typed.unwrap().success());
+            // One who is gone before it has looked has replaced the recorder, and that is all.
+            drop(home.open().await);
+            let shells = home.open().await;
+            let session = shells.get(&id("a")).expect("the session is found again");
+            let result = ended(&session.latest().unwrap()).await;
+            assert_eq!(result.exit_code, 4, "{mode}");
+            assert!(text_of(&session, &result).starts_with("on\n"));
+            assert!(String::from_utf8_lossy(&log(&home)).contains(GAP), "the gap is marked");
+            check_after_gap(&home, &session, 1).await;
+            shells.shut_down().await.unwrap();
+        }
+    });
+}
+
+/// What is left when the recorder and the owner were killed before the start of a command was heard.
+#[test]
+fn a_command_that_may_have_run_is_not_run_again() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        run(&session, "true").await;
+        let recorder = ProcessId::of(recorders(&home)[0]).unwrap();
+        drop((session, shells));
+        kill(recorder);
+        within("the end of the recorder", recorder.ended()).await.unwrap();
+        let directory = home.root().join("sessions/a");
+        fs::write(directory.join("command"), "echo again >>times").unwrap();
+        fs::write(directory.join("expected"), "2 command 00 00\n").unwrap();
+        drop(home.open().await);
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        assert_eq!(ended(&session.latest().unwrap()).await.exit_code, -1);
+        assert_eq!(run(&session, "cat times 2>&1; echo next").await.1.lines().last(), Some("next"));
+        assert!(!home.work().join("times").exists());
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn control_clients_may_be_killed_at_any_moment() {
+    test(async {
+        let (home, mut random) = (Home::new(), seeded());
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let server = shells.server().await.unwrap();
+        let mut former = None;
+        for round in 0..ROUNDS {
+            let client = control_client(&home, former).await;
+            former = Some(client);
+            let job = session.run(printing(3)).await.unwrap();
+            any_moment(&mut random, Duration::from_millis(12)).await;
+            kill(client);
+            let result = ended(&job).await;
+            assert_eq!((result.exit_code, result.lost), (3, 0), "round {round}");
+            let output = text_of(&session, &result);
+            check_lines(&output);
+            assert!(!output.contains(GAP));
+        }
+        assert_eq!(session.status().restarts, 0);
+        // What people do who are attached: detach all others, or end a session that tells them nothing.
+        for command in [["detach-client", "-s", "=keeper"], ["kill-session", "-t", "=keeper"]] {
+            former = Some(control_client(&home, former).await);
+            let mut tmux = Command::new("tmux");
+            tmux.arg("-S").arg(home.root().join("tmux")).args(command).env_remove("TMUX");
+            assert!(tmux.status().unwrap().success());
+            assert_eq!(run(&session, "echo still here").await, (0, "still here\n".into()));
+        }
+        control_client(&home, former).await;
+        assert_eq!(shells.server().await.unwrap(), server);
+        shells.shut_down().await.unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+#[test]
+fn keepers_may_be_killed_at_any_moment() {
+    test(async {
+        let (home, mut random) = (Home::new(), seeded());
+        let lease = Duration::from_secs(1);
+        let shells = home.open_with(Config { lease, ..home.config() }).await;
+        let session = home.session(&shells, "a").await;
+        let mut former = None;
+        for _ in 0..3 {
+            let job = session.run(printing(3)).await.unwrap();
+            any_moment(&mut random, Duration::from_millis(20)).await;
+            let keeper = another_keeper(&home, former).await;
+            kill(keeper);
+            former = Some(keeper);
+            let result = ended(&job).await;
+            assert_eq!(result.exit_code, 3);
+            let output = text_of(&session, &result);
+            check_lines(&output);
+            assert!(!output.contains(GAP));
+        }
+        another_keeper(&home, former).await;
+        let job = session.run("echo still here; sleep 1000").await.unwrap();
+        until_printed(&session, start_of(&job).await, "still here").await;
+        let server = shells.server().await.unwrap();
+        drop((job, session, shells));
+        // The last keeper does what the first one was there for.
+        within("the end of the lease", server.ended()).await.unwrap();
+        until_gone(home.root().to_str().unwrap()).await;
+    });
+}
+
+/// The keeper that has taken the place of another.
+async fn another_keeper(home: &Home, former: Option<ProcessId>) -> ProcessId {
+    within("a keeper", async {
+        loop {
+            let mut ask = tokio::process::Command::new("tmux");
+            ask.arg("-S").arg(home.root().join("tmux")).env_remove("TMUX");
+            ask.args(["display-message", "-p", "-t", "=keeper:", "#{pane_pid}"]);
+            let pid = String::from_utf8(ask.output().await.unwrap().stdout).unwrap();
+            let keeper = pid.trim().parse().ok().and_then(ProcessId::of);
+            if let Some(keeper) =
+                keeper.filter(|keeper| keeper.is_alive() && Some(*keeper) != former)
+            {
+                return keeper;
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,300 @@
+//! Owners that die, shells and servers that die, and leaving nothing behind.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use sandbox_shells::{Config, Ended, Error, Phase, SessionId, Shells};
+use sandbox_test_support::{
+    FLOOD, Home, Owner, check_flood, control_client, ended, finish, id, kill, processes_with, run,
+    start_of, test, text_of, unique, until_changed, until_gone, until_printed, within,
+};
+
+fn log_length(home: &Home) -> u64 {
+    fs::metadata(home.root().join("sessions/a/log")).map_or(0, |log| log.len())
+}
+
+#[test]
+fn a_flood_survives_the_death_of_the_owner() {
+    test(async {
+        let home = Home::new();
+        let mut owner = Owner::run(&home, FLOOD);
+        owner.until_length(20_000_000);
+        owner.kill();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).expect("the session is found again");
+        assert_eq!(session.status().phase, Phase::Running(1));
+        assert!(log_length(&home) < 100_000_000, "the flood goes on");
+        let result = ended(&session.latest().unwrap()).await;
+        assert_eq!((result.exit_code, result.lost, result.seq), (0, 0, 1));
+        check_flood(&session, result.output.clone()).await;
+        shells.shut_down().await.unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+/// The program has neither the shell's secrets nor its descriptors.
+#[test]
+fn a_program_in_the_place_of_the_shell_survives_the_death_of_the_owner() {
+    test(async {
+        let home = Home::new();
+        Command::new("mkfifo").arg(home.work().join("gate")).status().unwrap();
+        let mut owner =
+            Owner::run(&home, "exec sh -c 'echo started; read -r x <\"$HOME/gate\"; exit 5'");
+        owner.until_printed("started");
+        owner.kill();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).expect("the session is found again");
+        assert_eq!(session.status().phase, Phase::Running(1));
+        fs::write(home.work().join("gate"), "go\n").unwrap();
+        let result = ended(&session.latest().unwrap()).await;
+        assert_eq!((result.exit_code, &result.ended), (5, &Ended::ShellExited));
+        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// The client of an owner that was killed ends by itself, but nothing says when.
+#[test]
+fn a_control_client_that_lingers_does_no_harm() {
+    test(async {
+        let home = Home::new();
+        for round in 0..5 {
+            let mut owner = Owner::run(&home, "echo started; read -r x");
+            owner.until_printed("started");
+            let client = control_client(&home, None).await;
+            let stopped = Command::new("kill").args(["-STOP", &client.pid.to_string()]).status();
+            assert!(stopped.unwrap().success());
+            owner.kill();
+            let shells = home.open().await;
+            assert!(!client.is_alive());
+            let session = shells.get(&id("a")).unwrap_or_else(|| panic!("lost in round {round}"));
+            session.type_bytes("go\r").await.unwrap();
+            assert_eq!(ended(&session.latest().unwrap()).await.exit_code, 0);
+        }
+        home.open().await.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn what_ended_without_an_owner_is_known_to_the_next() {
+    test(async {
+        let home = Home::new();
+        Command::new("mkfifo").arg(home.work().join("gate")).status().unwrap();
+        let mut owner =
+            Owner::run(&home, "cd /usr; echo started; read -r x <\"$HOME/gate\"; (exit 9)");
+        owner.until_printed("started");
+        owner.kill();
+        fs::write(home.work().join("gate"), "go\n").unwrap();
+        let index = home.root().join("sessions/a/index");
+        let has_ended = || fs::read_to_string(&index).unwrap().contains("E;1;;9;");
+        until_changed(&index, "its end", has_ended).await;
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let result = session.latest().unwrap().result().expect("it has ended long ago");
+        assert_eq!((result.exit_code, &result.ended), (9, &Ended::AtPrompt));
+        assert_eq!(
+            (text_of(&session, &result).as_str(), result.cwd.to_str()),
+            ("started\n", Some("/usr"))
+        );
+        assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
+        drop((session, shells));
+
+        // Now the shell itself ends while nobody owns it.
+        let mut owner = Owner::run(&home, "echo again; read -r x <\"$HOME/gate\"; exit 7");
+        owner.until_printed("again");
+        owner.kill();
+        fs::write(home.work().join("gate"), "go\n").unwrap();
+        let shells = home.open().await;
+        let session = shells.get(&id("a")).unwrap();
+        let result = ended(&session.latest().unwrap()).await;
+        assert_eq!((result.exit_code, &result.ended), (7, &Ended::ShellExited));
+        assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn only_one_owner_and_only_its_own_things() {
+    test(async {
+        let (home, other) = (Home::new(), Home::new());
+        let shells = home.open().await;
+        assert!(matches!(Shells::open(home.config()).await, Err(Error::RootInUse { .. })));
+        let session = home.session(&shells, "a").await;
+        let strangers = other.open().await;
+        let stranger = other.session(&strangers, "a").await;
+        strangers.shut_down().await.unwrap();
+        assert_eq!(stranger.status().phase, Phase::Closed);
+        assert_eq!(run(&session, "echo here").await, (0, "here\n".into()));
+        // What is no session is left alone.
+        fs::write(home.root().join("sessions/not a session"), "").unwrap();
+        drop((session, shells));
+        let shells = home.open().await;
+        assert!(home.root().join("sessions/not a session").exists());
+        fs::remove_file(home.root().join("sessions/not a session")).unwrap();
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn nothing_is_left_of_a_closed_session() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let keep = home.session(&shells, "keep").await;
+        // A duration that no other program has, so that these can be recognised.
+        let long = unique();
+        let stubborn = format!(
+            "nohup sleep {long}1 >/dev/null 2>&1 & disown
+            setsid sleep {long}2 >/dev/null 2>&1 &
+            (trap '' HUP TERM INT; while :; do sleep 1; done) &
+            setsid bash -c 'trap \"\" HUP; sleep {long}3 & wait' &
+            echo all up"
+        );
+        finish(&session, stubborn).await;
+        let running = session.run(format!("sleep {long}4")).await.unwrap();
+        running.started().await.unwrap();
+        let shell = session.status().shell;
+        within("closing", session.close()).await.unwrap();
+        assert_eq!(ended(&running).await.ended, Ended::SessionClosed);
+        assert!(!shell.is_alive());
+        assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
+        assert_eq!(processes_with(home.root().join("sessions/a").to_str().unwrap()), [""; 0]);
+        assert!(!home.root().join("sessions/a").exists());
+        assert_eq!(run(&keep, "echo kept").await, (0, "kept\n".into()));
+        let server = shells.server().await.unwrap();
+        within("shutting down", shells.shut_down()).await.unwrap();
+        assert!(!server.is_alive());
+        assert_eq!(fs::read_dir(home.root()).unwrap().count(), 0, "the state directory is empty");
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+#[test]
+fn a_control_client_that_is_not_drained_does_not_hold_up_the_end() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        // A foreign control client with output on, whose output nobody reads.
+        let mut client = Command::new("tmux")
+            .arg("-S")
+            .arg(home.root().join("tmux"))
+            .args(["-C", "attach-session", "-t", "=s-a"])
+            .env_remove("TMUX")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        finish(&session, "head -c 20000000 /dev/zero | tr '\\0' x").await;
+        let server = shells.server().await.unwrap();
+        within("shutting down", shells.shut_down()).await.unwrap();
+        assert!(!server.is_alive());
+        let _ = client.kill();
+        client.wait().unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+#[test]
+fn sessions_end_with_their_lease() {
+    test(async {
+        let home = Home::new();
+        let shells =
+            home.open_with(Config { lease: Duration::from_secs(1), ..home.config() }).await;
+        home.session(&shells, "a").await;
+        let server = shells.server().await.unwrap();
+        drop(shells);
+        within("the end of the lease", server.ended()).await.unwrap();
+        until_gone(home.root().to_str().unwrap()).await;
+        assert!(!home.root().exists(), "the state directory is gone too");
+    });
+}
+
+#[test]
+fn a_killed_server_ends_the_sessions_and_can_be_started_again() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let long = unique();
+        let job = session.run(format!("echo on; sleep {long}")).await.unwrap();
+        until_printed(&session, 0, "on\r\n").await;
+        kill(shells.server().await.unwrap());
+        assert_eq!(ended(&job).await.ended, Ended::ServerGone);
+        let first = shells.server().await.unwrap();
+        // Whoever needs a session gets it on a new server, as soon as nothing is left of the old one.
+        let other = home.session(&shells, "b").await;
+        assert_eq!(session.status().phase, Phase::Lost);
+        assert!(matches!(session.run("echo").await, Err(Error::ServerGone)));
+        session.close().await.unwrap();
+        assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
+        assert_ne!(shells.server().await.unwrap(), first);
+        assert_eq!(run(&other, "echo new").await, (0, "new\n".into()));
+        assert!(shells.get(&id("a")).is_none() && shells.is_lost(&id("a")));
+        let session = home.session(&shells, "a").await;
+        assert!(!shells.is_lost(&id("a")));
+        assert_eq!(run(&session, "echo again").await, (0, "again\n".into()));
+
+        // It may also die while nobody owns it.
+        kill(shells.server().await.unwrap());
+        drop((session, other, shells));
+        let shells = home.open().await;
+        assert!(shells.list().is_empty());
+        let session = home.session(&shells, "a").await;
+        assert_eq!(run(&session, "echo new").await, (0, "new\n".into()));
+        shells.shut_down().await.unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
+    });
+}
+
+#[test]
+fn names_of_sessions_are_found_again() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        for name in ["b", "a", "c"] {
+            home.session(&shells, name).await;
+        }
+        drop(shells);
+        let shells = home.open().await;
+        let names =
+            shells.list().iter().map(|session| session.id().clone()).collect::<Vec<SessionId>>();
+        assert_eq!(names, [id("a"), id("b"), id("c")]);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// They have left the shell's kernel session and its environment, and one of them its parent.
+#[test]
+fn programs_that_hide_are_ended_with_their_session() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let (child, orphan, late) = (unique(), unique(), unique());
+        let command = format!(
+            "setsid env -i sh -c \"echo third; while kill -0 $$; do sleep 0.01; done; sleep {late}; :\" & \
+             setsid env -i sh -c 'echo first; exec sleep {child}' & \
+             (setsid env -i sh -c 'sleep {orphan} & echo second' &)"
+        );
+        let job = session.run(command).await.unwrap();
+        let from = start_of(&job).await;
+        for word in ["first", "second", "third"] {
+            until_printed(&session, from, word).await;
+        }
+        ended(&job).await;
+        for hidden in [child, orphan] {
+            assert_ne!(processes_with(&format!("sleep {hidden}")), [""; 0]);
+        }
+        shells.shut_down().await.unwrap();
+        for hidden in [child, orphan, late] {
+            assert_eq!(processes_with(&format!("sleep {hidden}")), [""; 0]);
+        }
+    });
+}
