@@ -3,6 +3,7 @@
 //!
 //! - [`Daemon`]: `bridge-daemon serve` with its addresses and secrets.
 //! - [`SandboxDaemon`]: the same with `--sandbox`, and with nothing left of its shells.
+//! - [`Installation`]: a daemon beside children that do what a rules file says.
 //! - [`Program`]: any program whose output is read line by line.
 //! - [`Socket`]: a WebSocket in the role of a client or a host, speaking JSON values.
 //! - [`EvolveClient`]: the original project's client, byte for byte as its contract describes it.
@@ -12,6 +13,7 @@
 #![allow(clippy::unwrap_used)] // Harness of tests: a panic is the right way to fail.
 #![allow(missing_docs)] // The names are the documentation; the module docs tell the story.
 
+mod children;
 mod daemon;
 mod evolve;
 mod http;
@@ -19,6 +21,7 @@ mod program;
 mod sandbox;
 mod socket;
 
+pub use children::Installation;
 pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
