@@ -30,7 +30,10 @@ enum Command {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Serve(arguments) => return serve(*arguments),
-        Command::Edit => action_server::edit_lines(io::stdin().lock(), io::stdout().lock())?,
+        Command::Edit => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(action_server::edit_lines(io::stdin().lock(), io::stdout().lock()))?;
+        }
         Command::Helper(helper) => helper.run()?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! The `openhands-edge` program: the action server, and what its shells and kernels start.
+//! The `openhands-edge` program: actions over HTTP or at a broker, and the helpers that shells and kernels start.
 
 mod cli;
 mod first_process;

@@ -11,13 +11,15 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
-use openhands_edge::action::{KernelSettings, Settings};
+use bridge_protocol::methods::shell::ShellName;
+use openhands_edge::action::Settings;
 use openhands_edge::action_server::{self, Access, EditorSettings, Plugins, WithoutKey};
 use rustix::fs as system_files;
 use sandbox_files::Workspace;
+use sandbox_host::CellSettings;
 use sandbox_isolation::{Level, Network, Policy};
 use sandbox_pages::{Browser, CHROMIUM, ShownBy};
-use sandbox_shells::{Config, SessionId, ShellArguments, default_root};
+use sandbox_shells::{Config, ShellArguments, default_root};
 use sha2::{Digest as _, Sha256};
 use tokio::{
     net::TcpListener,
@@ -143,14 +145,20 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
         };
         let shells = arguments.shells.config(&state, arguments.shells.policy(&cwd))?;
-        let actions = settings(&arguments, &cwd, &name, &shells)?;
+        let actions = Settings {
+            main: ShellName(main_shell(&name, &shells.policy)),
+            bash: shells.bash.clone(),
+            quiet: Duration::from_secs(arguments.no_change_timeout),
+            pages: has_pages(&arguments, &shells),
+        };
         eprintln!("openhands-edge: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
             jupyter: arguments.plugins.contains(&Plugin::Jupyter),
             editor: editor(&arguments, &cwd, &shells.root, &shells.policy),
         };
+        let sandbox = sandbox(&arguments, &cwd, shells)?;
         let traces = arguments.debug;
-        let config = action_server::Config { shells, actions, access, traces, plugins };
+        let config = action_server::Config { sandbox, actions, access, traces, plugins };
         action_server::serve(config, listener, ended()?).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
@@ -177,35 +185,36 @@ fn shell_name(username: Option<String>) -> String {
     username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-")
 }
 
-fn settings(
+/// Whether pages are shown. They would be a way around the walls of the network.
+fn has_pages(arguments: &ServeArguments, shells: &Config) -> bool {
+    !arguments.no_enable_browser && shells.policy.network == Network::Unrestricted
+}
+
+/// The settings of the sandbox that the actions use.
+fn sandbox(
     arguments: &ServeArguments,
     cwd: &Path,
-    name: &str,
-    shells: &Config,
-) -> anyhow::Result<Settings> {
+    shells: Config,
+) -> anyhow::Result<sandbox_host::Settings> {
     // Walls around commands would be worth nothing beside file actions without.
     let workspace = match arguments.confine || shells.require > Level::None {
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
     };
     let has = |plugin| arguments.plugins.contains(&plugin);
-    Ok(Settings {
-        bash: shells.bash.clone(),
-        main: main_shell(name, &shells.policy).parse::<SessionId>()?,
-        cwd: cwd.to_owned(),
-        environment: Vec::new(),
-        quiet: Duration::from_secs(arguments.no_change_timeout),
+    Ok(sandbox_host::Settings {
+        directory: cwd.to_owned(),
         workspace,
-        // Pages would be a way around the walls of the network.
-        browser: (!arguments.no_enable_browser && shells.policy.network == Network::Unrestricted)
+        browser: has_pages(arguments, &shells)
             .then(|| Browser { chromium: arguments.browser_program.clone(), by: ShownBy::Us }),
-        kernel: has(Plugin::Jupyter).then(|| KernelSettings {
+        cells: has(Plugin::Jupyter).then(|| CellSettings {
             python: arguments.kernel_python.clone(),
             confinement: shells.confinement(),
-            editor: has(Plugin::AgentSkills).then(|| shells.program.clone()),
+            prelude: has(Plugin::AgentSkills).then(|| action_server::prelude(&shells.program)),
             // Clients of OpenHands have no words for it.
             restart_stuck: true,
         }),
+        shells,
     })
 }
 

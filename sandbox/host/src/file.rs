@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::methods::file::{
     self, CopyResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams, GrepResult,
     MakeDirectoryParams, PathParams, RemoveParams, SearchParams, StatParams, StatResult,
@@ -17,26 +16,26 @@ use sandbox_files::{
     Case, Content, Depth, Destination, Edit, Edited, Editor, Existing, Filter, Grep, Kind,
     LineRange, Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace,
     WorkspacePath, WriteOptions, check_limit, copy, create_directory, glob, grep, list, move_entry,
-    read_any_versioned, read_bytes, remove, remove_directory, stat, unified_diff,
+    read_any_versioned, read_bytes, remove, remove_directory, set_mode, stat, unified_diff,
 };
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use crate::error::{self, invalid};
-use crate::{Answer, printed, read_params};
+use crate::{Answer, printed, read_params, unknown};
 
 /// Operations at once; further ones wait.
 const AT_ONCE: usize = 8;
 /// What a search returns when the caller does not say.
 const FOUND: usize = 1000;
-/// What a read returns at most, whatever the caller says: more does not fit into an answer.
-const READ_MOST: u64 = MESSAGE_BYTES as u64;
+/// What a read returns at most, whatever the caller says. A connection refuses answers long before that.
+const READ_MOST: u64 = file::VERSIONED_BYTES;
 /// Lines around a change in a diff.
 const CONTEXT: usize = 3;
 
 /// The files of one workspace.
 #[derive(Debug)]
-pub(crate) struct FileService {
+pub struct FileService {
     workspace: Workspace,
     /// Remembers what files were before edits, for undo, as long as this process lives.
     editor: Arc<Editor>,
@@ -44,12 +43,42 @@ pub(crate) struct FileService {
 }
 
 impl FileService {
+    /// Serves the files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace, editor: Arc::default(), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
+    /// Answers one call of a `file/*` tool.
+    pub async fn answer(self: &Arc<Self>, method: &str, params: Option<&RawValue>) -> Answer {
+        use file::{
+            Copy, Edit, Glob, Grep, List, MakeDirectory, Move, Read, Remove, RemoveDirectory, Stat,
+            Undo, Write,
+        };
+
+        match method {
+            Read::NAME => self.carry_out::<Read>(params, FileService::read).await,
+            Write::NAME => self.carry_out::<Write>(params, FileService::write).await,
+            Edit::NAME => self.carry_out::<Edit>(params, FileService::edit).await,
+            Undo::NAME => self.carry_out::<Undo>(params, FileService::undo).await,
+            List::NAME => self.carry_out::<List>(params, FileService::list).await,
+            Glob::NAME => self.carry_out::<Glob>(params, FileService::glob).await,
+            Grep::NAME => self.carry_out::<Grep>(params, FileService::grep).await,
+            Stat::NAME => self.carry_out::<Stat>(params, FileService::stat).await,
+            MakeDirectory::NAME => {
+                self.carry_out::<MakeDirectory>(params, FileService::make_directory).await
+            }
+            RemoveDirectory::NAME => {
+                self.carry_out::<RemoveDirectory>(params, FileService::remove_directory).await
+            }
+            Remove::NAME => self.carry_out::<Remove>(params, FileService::remove).await,
+            Move::NAME => self.carry_out::<Move>(params, FileService::move_entry).await,
+            Copy::NAME => self.carry_out::<Copy>(params, FileService::copy).await,
+            _ => Err(unknown(method)),
+        }
+    }
+
     /// Carries out one operation. What has begun is brought to its end, even if nobody waits for it.
-    pub async fn answer<M: MethodType>(
+    async fn carry_out<M: MethodType>(
         self: &Arc<Self>,
         params: Option<&RawValue>,
         act: fn(&Self, M::Params) -> Result<M::Result, WireError>,
@@ -71,7 +100,7 @@ impl FileService {
         })
     }
 
-    pub fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
+    fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
         let path = self.path(&params.path)?;
         let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(READ_MOST);
         if params.raw {
@@ -106,7 +135,7 @@ impl FileService {
         })
     }
 
-    pub fn write(&self, params: file::WriteParams) -> Result<file::WriteResult, WireError> {
+    fn write(&self, params: file::WriteParams) -> Result<file::WriteResult, WireError> {
         let path = self.path(&params.path)?;
         let bytes = match (params.text, params.base64) {
             (Some(text), None) => text.into_bytes(),
@@ -119,6 +148,9 @@ impl FileService {
             WriteOptions { existing: existing(params.replace), ..WriteOptions::default() };
         let expected = params.if_version.as_ref().map(|version| version.0.as_str());
         let written = self.editor.write(&path, &bytes, options, expected).map_err(error::file)?;
+        if let Some(mode) = params.mode.filter(|_| written.created) {
+            set_mode(&path, mode & 0o777).map_err(error::file)?;
+        }
         Ok(file::WriteResult {
             created: written.created,
             version: wire_version(Version::of(&bytes)),
@@ -126,7 +158,7 @@ impl FileService {
         })
     }
 
-    pub fn edit(&self, params: file::EditParams) -> Result<file::EditResult, WireError> {
+    fn edit(&self, params: file::EditParams) -> Result<file::EditResult, WireError> {
         let path = self.path(&params.path)?;
         let (new, expected) = (&params.new_text, params.if_version.as_ref());
         let edit = match (&params.old_text, params.insert_after) {
@@ -144,13 +176,13 @@ impl FileService {
         Ok(told(&params.path, &edited))
     }
 
-    pub fn undo(&self, params: file::UndoParams) -> Result<file::EditResult, WireError> {
+    fn undo(&self, params: file::UndoParams) -> Result<file::EditResult, WireError> {
         let path = self.path(&params.path)?;
         let undo = if params.force { Undo::Anyway } else { Undo::IfUnchanged };
         Ok(told(&params.path, &self.editor.undo(&path, undo).map_err(error::file)?))
     }
 
-    pub fn list(&self, params: file::ListParams) -> Result<file::ListResult, WireError> {
+    fn list(&self, params: file::ListParams) -> Result<file::ListResult, WireError> {
         let limit = params.limit.unwrap_or(ListOptions::default().limit);
         check_limit(limit).map_err(error::file)?;
         let depth = if params.nested { Depth::Two } else { Depth::One };
@@ -169,7 +201,7 @@ impl FileService {
         })
     }
 
-    pub fn glob(&self, params: SearchParams) -> Result<GlobResult, WireError> {
+    fn glob(&self, params: SearchParams) -> Result<GlobResult, WireError> {
         let filter = Filter { hidden: params.hidden, ignored: params.ignored };
         let limit = params.limit.unwrap_or(FOUND);
         let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
@@ -178,7 +210,7 @@ impl FileService {
         Ok(GlobResult { paths, truncated: found.truncated, unreadable: found.unreadable })
     }
 
-    pub fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
+    fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
         let SearchParams { path, pattern, hidden, ignored, limit } = params.search;
         let query = Grep {
             pattern,
@@ -203,7 +235,7 @@ impl FileService {
         })
     }
 
-    pub fn stat(&self, params: StatParams) -> Result<StatResult, WireError> {
+    fn stat(&self, params: StatParams) -> Result<StatResult, WireError> {
         let links = if params.follow { Links::Follow } else { Links::Keep };
         let stat = stat(&self.path(&params.path)?, links).map_err(error::file)?;
         let age = stat.modified.duration_since(SystemTime::UNIX_EPOCH);
@@ -222,26 +254,26 @@ impl FileService {
         })
     }
 
-    pub fn make_directory(&self, params: MakeDirectoryParams) -> Result<Empty, WireError> {
+    fn make_directory(&self, params: MakeDirectoryParams) -> Result<Empty, WireError> {
         let parents = if params.parents { Parents::Create } else { Parents::MustExist };
         done(create_directory(&self.path(&params.path)?, parents))
     }
 
-    pub fn remove_directory(&self, params: PathParams) -> Result<Empty, WireError> {
+    fn remove_directory(&self, params: PathParams) -> Result<Empty, WireError> {
         done(remove_directory(&self.path(&params.path)?))
     }
 
-    pub fn remove(&self, params: RemoveParams) -> Result<Empty, WireError> {
+    fn remove(&self, params: RemoveParams) -> Result<Empty, WireError> {
         let removal = if params.recursive { Removal::Recursive } else { Removal::File };
         done(remove(&self.path(&params.path)?, removal))
     }
 
-    pub fn move_entry(&self, params: TransferParams) -> Result<Empty, WireError> {
+    fn move_entry(&self, params: TransferParams) -> Result<Empty, WireError> {
         let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
         done(move_entry(&from, &to, destination(&params)))
     }
 
-    pub fn copy(&self, params: TransferParams) -> Result<CopyResult, WireError> {
+    fn copy(&self, params: TransferParams) -> Result<CopyResult, WireError> {
         let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
         let owner = copy(&from, &to, destination(&params)).map_err(error::file)?;
         Ok(CopyResult { owner_kept: is_kept(owner) })
@@ -325,7 +357,7 @@ mod tests {
                     drop(GATE.lock().unwrap_or_else(PoisonError::into_inner));
                     Err(invalid("never told"))
                 };
-                service.answer::<Stat>(Some(&params.unwrap()), act).await
+                service.carry_out::<Stat>(Some(&params.unwrap()), act).await
             };
             tokio::spawn(work)
         };

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bridge_protocol::methods::shell::ShellName;
 use bridge_protocol::methods::{
-    self, Empty, MethodType, cell as cells, file as files, page as pages, shell as shells,
+    self, Empty, MethodType, cell as cells, page as pages, shell as shells,
 };
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::Workspace;
@@ -35,11 +35,11 @@ use sandbox_shells::Config;
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use caller::Caller;
+pub use file::FileService;
 pub use cell::CellSettings;
 pub use shell::{SHELLS, ShellService};
 
 use cell::CellService;
-use file::FileService;
 use page::PageService;
 
 /// What a call came to.
@@ -92,7 +92,7 @@ impl Sandbox {
     pub async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
         match method.split_once('/') {
             Some(("shell", _)) => self.answer_shell(method, params, caller).await,
-            Some(("file", _)) => self.answer_file(method, params).await,
+            Some(("file", _)) => self.files.answer(method, params).await,
             Some(("cell", _)) => self.answer_cell(method, params, caller).await,
             Some(("page", _)) => self.answer_page(method, params).await,
             _ => Err(unknown(method)),
@@ -191,34 +191,6 @@ impl Sandbox {
         }
     }
 
-    async fn answer_file(&self, method: &str, params: Option<&RawValue>) -> Answer {
-        use files::{
-            Copy, Edit, Glob, Grep, List, MakeDirectory, Move, Read, Remove, RemoveDirectory, Stat,
-            Undo, Write,
-        };
-
-        let service = &self.files;
-        match method {
-            Read::NAME => service.answer::<Read>(params, FileService::read).await,
-            Write::NAME => service.answer::<Write>(params, FileService::write).await,
-            Edit::NAME => service.answer::<Edit>(params, FileService::edit).await,
-            Undo::NAME => service.answer::<Undo>(params, FileService::undo).await,
-            List::NAME => service.answer::<List>(params, FileService::list).await,
-            Glob::NAME => service.answer::<Glob>(params, FileService::glob).await,
-            Grep::NAME => service.answer::<Grep>(params, FileService::grep).await,
-            Stat::NAME => service.answer::<Stat>(params, FileService::stat).await,
-            MakeDirectory::NAME => {
-                service.answer::<MakeDirectory>(params, FileService::make_directory).await
-            }
-            RemoveDirectory::NAME => {
-                service.answer::<RemoveDirectory>(params, FileService::remove_directory).await
-            }
-            Remove::NAME => service.answer::<Remove>(params, FileService::remove).await,
-            Move::NAME => service.answer::<Move>(params, FileService::move_entry).await,
-            Copy::NAME => service.answer::<Copy>(params, FileService::copy).await,
-            _ => Err(unknown(method)),
-        }
-    }
 }
 
 fn unknown(method: &str) -> WireError {

@@ -1,32 +1,41 @@
-//! The talk between an agent and one shell: which command runs there and how much of its output the
+//! The conversation between an agent and one shell: which command runs there, and how much of its output the
 //! agent has been told.
+//!
+//! On the usual path an action is one tool call: `shell/run` for a command, `shell/wait` for more of its output.
 
-use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
+
+use bridge_protocol::WireError;
+use bridge_protocol::methods::shell::{
+    self, CommandEnding, CommandState, HowEnded, ShellName, WaitOptions, WhyRunning,
+};
+use tokio::sync::mpsc;
 
 use super::{
     ActionError, Completion, NothingRunning, Outcome, Run, RunObservation, ShellReport, Watch,
     commands::{self, Commands},
-    follow::follow,
-    screen::{self, Extent, Shown},
+    error::reason,
+    relay::Relay,
 };
-use sandbox_shells::{
-    CommandResult, Ended, Error, Job, Key, Log, Phase, Progress, Session, SessionId, Wait, Why,
-    aside,
-    boundary::{LONGEST_SEQUENCE, whole_length},
-};
+use crate::tools::{Listener, Tools};
 
-/// Bytes that are shown without a thread for it, if they are mere lines.
-const LITTLE: u64 = 32 << 10;
+/// The size of the terminals: wide, so that programs do not fold their lines.
+const SIZE: (u16, u16) = (1000, 200);
+/// Lines that an observation shows, as agents know it from terminals with a history of about ten thousand
+/// lines and a screen. Of more output only the end is told.
+const LINES: usize = 10_500;
+/// Bytes of output that an observation for a program shows.
+const HIDDEN_BYTES: u64 = 64 << 20;
+/// Pieces of output that may wait to be relayed.
+const PIECES: usize = 16;
 
 /// The key that interrupts a command.
 const INTERRUPT: &str = "C-c";
-/// How long a command may take to heed it before it is pressed again, and in the end before its caller is
-/// told that the command was called off. Between two programs of one command a shell may lose the key.
-const HEED: [Duration; 3] =
+/// Pauses after each press of Ctrl-C, in which a cancelled command may end. Between two programs of one command
+/// a shell may lose the key, so it is pressed again. After the last pause the caller is told that the action was
+/// cancelled, and the command goes on.
+const INTERRUPT_PAUSES: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(1)];
-
-/// How long a command may take to begin, before a Ctrl-C is pressed all the same.
-const START: Duration = Duration::from_secs(2);
 
 /// How long to wait for a command.
 #[derive(Debug, Clone, Copy)]
@@ -38,37 +47,89 @@ pub(super) struct Patience {
 }
 
 #[derive(Debug)]
-pub(super) struct Conversation {
-    session: Session,
-    /// The program that reads commands.
+pub(super) struct Conversation<T> {
+    tools: T,
+    shell: ShellName,
+    /// The program that judges whether a text is a whole command.
     bash: PathBuf,
+    /// Whether the shell was there when it was last used.
+    is_open: bool,
     /// The command that runs, or has ended without the agent's knowing.
     current: Option<Current>,
+    /// Number of the last command whose end the agent was told.
+    last_told: u64,
     /// The beginning of a command that the agent is still typing. The shell knows nothing of it.
     unfinished: Option<String>,
     exit_code: i32,
-    shell: Option<ShellReport>,
+    report: Option<ShellReport>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Current {
-    job: Job,
-    /// The log's offset up to which the agent was told; none if it does not know of the command.
+    /// Its number in the shell; none if the call that started it was given up before its answer came.
+    number: Option<u64>,
+    /// Offset in the log up to which the agent was told; none if it was told nothing.
     told: Option<u64>,
 }
 
-impl Conversation {
-    /// Begins with a new session, or goes on with one that somebody has left: its last command can
-    /// be waited for, be it running or not.
-    pub(super) fn new(session: Session, bash: PathBuf) -> Self {
-        let current = session.latest().map(Current::new);
-        Self { session, bash, current, unfinished: None, exit_code: 0, shell: None }
+/// What has become of the current command.
+enum Standing {
+    /// It runs.
+    Running(CommandState),
+    /// It has ended. The text is what the agent has not been told, if it knows of the command.
+    Ended(String),
+    /// There is none.
+    None,
+}
+
+impl<T: Tools> Conversation<T> {
+    /// Starts nothing yet. A shell of this name that exists is used as it is.
+    pub(super) fn new(tools: T, shell: ShellName, bash: PathBuf) -> Self {
+        Self {
+            tools,
+            shell,
+            bash,
+            is_open: false,
+            current: None,
+            last_told: 0,
+            unfinished: None,
+            exit_code: 0,
+            report: None,
+        }
     }
 
-    pub(super) fn session(&self) -> &Session {
-        &self.session
+    /// A conversation with a shell that was just created.
+    pub(super) fn with_new(tools: T, shell: ShellName, bash: PathBuf) -> Self {
+        Self { is_open: true, ..Self::new(tools, shell, bash) }
     }
 
+    /// Forgets everything about the shell, which has ended.
+    pub(super) fn reset(&mut self) {
+        let (shell, bash) = (self.shell.clone(), std::mem::take(&mut self.bash));
+        *self = Self::new(self.tools.clone(), shell, bash);
+    }
+
+    /// Gets or creates the shell. The last command of one that somebody has left can be waited for, be it running
+    /// or not.
+    pub(super) async fn open(&mut self) -> Result<(), ActionError> {
+        if self.is_open {
+            return Ok(());
+        }
+        let params = shell::CreateParams {
+            shell: Some(self.shell.clone()),
+            reuse: true,
+            ..create_params()
+        };
+        self.call::<shell::Create>(&params).await?;
+        self.is_open = true;
+        self.current = match self.look(Current::default()).await? {
+            Some(state) => Some(Current { number: Some(state.command), told: None }),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Carries out one action. A shell that has ended meanwhile is started anew; nothing was run in it.
     pub(super) async fn run(
         &mut self,
         run: &Run,
@@ -77,179 +138,381 @@ impl Conversation {
     ) -> Result<RunObservation, ActionError> {
         let text = run.command.trim();
         let ask = Ask { run, text, key: control_key(text), patience, watch };
-        self.find_lost_job();
-        if let Some(beginning) = self.unfinished.take() {
-            return self.go_on_typing(beginning, &ask).await;
-        }
-        if self.current.is_none() && (text.is_empty() || run.input) {
-            let wanted =
-                if text.is_empty() { NothingRunning::Output } else { NothingRunning::Input };
-            let ask = Ask { text: "", ..ask };
-            return Ok(self.answer(&ask, Outcome::NothingRunning(wanted), Told::nothing()));
-        }
-        let commands = commands::parse_with(&self.bash, text).await;
-        if let Commands::Several(commands) = commands {
-            return Err(ActionError::SeveralCommands(commands));
-        }
-        if let Some(current) = &mut self.current {
-            let has_ended = current.job.result().is_some();
-            if text.is_empty() || run.input {
-                if !has_ended {
-                    send(&self.session, &ask).await?;
-                }
-                let unsent = has_ended && !text.is_empty();
-                return self.wait(&ask, unsent).await;
+        match self.carry_out(&ask).await {
+            Err(ActionError::NoShell(_)) => {
+                self.reset();
+                self.carry_out(&ask).await
             }
-            if !has_ended {
-                let output = current.job.output()?;
-                let told = current.tell(output, Extent::LastLines, End::Open).await?;
-                return Ok(self.answer(&ask, Outcome::Busy, told));
-            }
-        }
-        match (commands, ask.key) {
-            (Commands::None, _) => Ok(self.answer(&ask, self.unchanged(None), Told::nothing())),
-            (Commands::Unfinished, _) => {
-                self.unfinished = Some(text.to_owned());
-                Ok(self.answer(&ask, ask.unfinished(), Told::nothing()))
-            }
-            (_, None) => self.start(text, &ask).await,
-            (_, Some('c')) => self.interrupt(&ask).await,
-            // At the prompt the end of input means the end of the shell.
-            (_, Some('d')) => self.start("exit", &ask).await,
-            // Others would only disturb the line that nobody is editing.
-            (_, Some(_)) => Ok(self.answer(&ask, self.unchanged(ask.key), Told::nothing())),
+            done => done,
         }
     }
 
-    /// What a shell does that waits for the rest of a command.
+    async fn carry_out(&mut self, ask: &Ask<'_>) -> Result<RunObservation, ActionError> {
+        self.open().await?;
+        if let Some(beginning) = self.unfinished.take() {
+            return self.go_on_typing(beginning, ask).await;
+        }
+        let is_for_command = ask.text.is_empty() || ask.run.input;
+        if is_for_command && !self.find_command().await? {
+            let wanted = match ask.text.is_empty() {
+                true => NothingRunning::Output,
+                false => NothingRunning::Input,
+            };
+            let ask = Ask { text: "", ..*ask };
+            return Ok(self.answer(&ask, Outcome::NothingRunning(wanted), Told::default()));
+        }
+        let commands = commands::parse_with(&self.bash, ask.text).await;
+        if let Commands::Several(commands) = commands {
+            return Err(ActionError::SeveralCommands(commands));
+        }
+        if is_for_command {
+            let is_sent = self.send(ask).await?;
+            return self.wait(ask, is_sent).await;
+        }
+        let rest = match self.standing().await? {
+            Standing::Running(state) => return Ok(self.busy(ask, state)),
+            Standing::Ended(rest) => rest,
+            Standing::None => String::new(),
+        };
+        match (commands, ask.key) {
+            (Commands::None, _) => Ok(self.answer(ask, self.unchanged(None), Told::default())),
+            (Commands::Unfinished, _) => {
+                self.unfinished = Some(ask.text.to_owned());
+                Ok(self.answer(ask, ask.unfinished(), Told::default()))
+            }
+            (_, None) => self.start(ask.text, rest, ask).await,
+            (_, Some('c')) => self.interrupt_prompt(rest, ask).await,
+            // At the prompt the end of input means the end of the shell.
+            (_, Some('d')) => self.start("exit", rest, ask).await,
+            // Others would only disturb the line that nobody is editing.
+            (_, Some(_)) => Ok(self.answer(ask, self.unchanged(ask.key), Told::default())),
+        }
+    }
+
+    /// Answers as a shell does that waits for the rest of a command.
     async fn go_on_typing(
         &mut self,
         beginning: String,
         ask: &Ask<'_>,
     ) -> Result<RunObservation, ActionError> {
+        let told = Told { continued: true, ..Told::default() };
         let outcome = match ask.key {
             _ if ask.text.is_empty() => ask.unfinished(),
             _ if !ask.run.input => Outcome::Busy,
-            Some('c') => return self.interrupt(ask).await,
+            Some('c') => return self.interrupt_prompt(String::new(), ask).await,
             // The end of input ends the command as it is, which bash may complain about.
-            Some('d') => return self.start(&beginning, ask).await,
+            Some('d') => return self.start(&beginning, String::new(), ask).await,
             Some(_) => ask.unfinished(),
             None => {
                 let text = format!("{beginning}\n{}", ask.run.command.trim_end_matches('\n'));
                 match commands::parse_with(&self.bash, &text).await {
                     Commands::Unfinished => self.unfinished = Some(text),
-                    _ => return self.start(&text, ask).await,
+                    _ => return self.start(&text, String::new(), ask).await,
                 }
-                let told = Told { continued: true, ..Told::nothing() };
                 return Ok(self.answer(ask, ask.unfinished(), told));
             }
         };
         self.unfinished = Some(beginning);
-        let told = Told { continued: true, ..Told::nothing() };
         Ok(self.answer(ask, outcome, told))
     }
 
     /// Ctrl-C at the prompt: nothing ends, but the exit code is that of an interrupted line.
-    async fn interrupt(&mut self, ask: &Ask<'_>) -> Result<RunObservation, ActionError> {
-        let mut answer = self.start("(exit 130)", ask).await?;
+    async fn interrupt_prompt(
+        &mut self,
+        rest: String,
+        ask: &Ask<'_>,
+    ) -> Result<RunObservation, ActionError> {
+        let mut answer = self.start("(exit 130)", rest, ask).await?;
         answer.content.push_str("^C");
         Ok(answer)
     }
 
-    async fn start(&mut self, text: &str, ask: &Ask<'_>) -> Result<RunObservation, ActionError> {
-        let rest = self.rest_of_former().await?;
-        let job = self.session.run(text).await?;
-        self.current = Some(Current::new(job));
-        let mut answer = self.wait(ask, false).await?;
+    /// Runs a text in the shell. `rest` is the output of the former command that the agent has not been told.
+    async fn start(
+        &mut self,
+        text: &str,
+        rest: String,
+        ask: &Ask<'_>,
+    ) -> Result<RunObservation, ActionError> {
+        let params = shell::RunParams {
+            shell: self.shell.clone(),
+            command: text.to_owned(),
+            create: false,
+            wait: ask.wait_options(),
+        };
+        // Known before the answer comes: the caller may give up the wait.
+        self.current = Some(Current::default());
+        let answered = self.watched::<shell::Run>(&params, None, ask).await;
+        if let Answered::Failed(error) = &answered
+            && reason(error).as_deref() == Some("busy")
+        {
+            // Another client has started a command here.
+            self.current = None;
+            return match self.look(Current::default()).await? {
+                Some(state) => Ok(self.busy(ask, state)),
+                None => Err(ActionError::Refused(error.message().to_owned())),
+            };
+        }
+        let mut answer = self.observe(answered, true, ask)?;
         if !rest.is_empty() {
             answer.content = format!("{rest}\n{}", answer.content);
         }
         Ok(answer)
     }
 
-    /// What a command that was seen running has printed since, if it has ended in between.
-    async fn rest_of_former(&mut self) -> Result<String, ActionError> {
-        let rest = match &mut self.current {
-            Some(former) if former.told.is_some() => {
-                let output = former.job.output()?;
-                former.tell(output, Extent::LastLines, End::Final).await?.shown.text
-            }
-            _ => String::new(),
+    /// Waits for the current command.
+    async fn wait(&mut self, ask: &Ask<'_>, is_sent: bool) -> Result<RunObservation, ActionError> {
+        let Current { number, told } = self.current.unwrap_or_default();
+        let params = shell::WaitParams {
+            shell: self.shell.clone(),
+            command: number,
+            from: told,
+            wait: ask.wait_options(),
         };
-        self.current = None;
-        Ok(rest)
+        let answered = self.watched::<shell::Wait>(&params, told, ask).await;
+        self.observe(answered, is_sent, ask)
     }
 
-    async fn wait(&mut self, ask: &Ask<'_>, unsent: bool) -> Result<RunObservation, ActionError> {
-        let current = self.current.as_mut().expect("there is a command to wait for");
-        let quiet = (!ask.run.blocking).then_some(ask.patience.quiet);
-        let wait = Wait { quiet, limit: ask.patience.limit, ..Wait::default() };
-        let watching = async {
-            match ask.watch.output {
-                None => Ok(current.job.wait(wait).await?),
-                Some(output) => follow(&current.job, current.told, wait, output).await,
+    /// Calls a tool that waits for a command, relays its output if the caller wants that, and interrupts the
+    /// command if the caller cancels.
+    async fn watched<M>(&self, params: &M::Params, from: Option<u64>, ask: &Ask<'_>) -> Answered
+    where
+        M: bridge_protocol::methods::MethodType<Result = CommandState>,
+        M::Params: Sync,
+    {
+        let (progress, mut pieces) = mpsc::channel(PIECES);
+        let progress = ask.watch.output.is_some().then_some(progress);
+        let call = self.tools.call::<M>(params, Listener { progress, cancellation: None });
+        tokio::pin!(call);
+        let relaying = async {
+            let Some(sink) = ask.watch.output else { return call.as_mut().await.map_err(Failure::Wire) };
+            let mut relay = Relay::new(&self.tools, &self.shell, sink, from);
+            let state = loop {
+                tokio::select! {
+                    biased;
+                    Some(piece) = pieces.recv() => relay.pass_on(&piece).await?,
+                    answer = &mut call => break answer.map_err(Failure::Wire)?,
+                }
+            };
+            while let Ok(piece) = pieces.try_recv() {
+                relay.pass_on(&piece).await?;
             }
+            if state.ending.is_some() {
+                relay.finish(state.output.start, state.output.end).await?;
+            }
+            Ok(state)
         };
-        let progress = tokio::select! {
-            progress = watching => progress?,
-            () = ask.watch.call_off.called_off() => {
-                if let Some(result) = interrupt(&current.job).await? {
-                    self.take_report(&result);
-                    self.current = None;
+        let answered = tokio::select! {
+            answered = relaying => answered,
+            () = ask.watch.cancellation.cancelled() => return self.interrupt(call).await,
+        };
+        match answered {
+            Ok(state) => Answered::State(state),
+            Err(Failure::Wire(error)) => Answered::Failed(error),
+            Err(Failure::Relay(error)) => Answered::Lost(error),
+        }
+    }
+
+    /// Presses Ctrl-C for the command whose call this is.
+    async fn interrupt(
+        &self,
+        mut call: std::pin::Pin<&mut impl Future<Output = Result<CommandState, WireError>>>,
+    ) -> Answered {
+        for pause in INTERRUPT_PAUSES {
+            if let Err(error) = self.press(INTERRUPT).await {
+                return Answered::Lost(error);
+            }
+            match tokio::time::timeout(pause, call.as_mut()).await {
+                Ok(Ok(state)) => return Answered::Cancelled(Some(state)),
+                Ok(Err(error)) => return Answered::Failed(error),
+                Err(_) => {}
+            }
+        }
+        Answered::Cancelled(None)
+    }
+
+    /// Makes an observation of what a call has answered.
+    fn observe(
+        &mut self,
+        answered: Answered,
+        is_sent: bool,
+        ask: &Ask<'_>,
+    ) -> Result<RunObservation, ActionError> {
+        let state = match answered {
+            Answered::State(state) => state,
+            Answered::Cancelled(state) => {
+                if let Some(CommandState { command, ending: Some(ending), .. }) = state {
+                    self.take_ending(command, &ending);
                 }
                 return Err(ActionError::Cancelled);
             }
+            Answered::Failed(error) => {
+                if reason(&error).is_some() {
+                    self.current = None;
+                }
+                return Err(ActionError::of_shell(error));
+            }
+            Answered::Lost(error) => return Err(error),
         };
-        let extent = if ask.run.hidden { Extent::Everything } else { Extent::LastLines };
-        let (outcome, mut told) = match progress {
-            Progress::Finished(result) => {
-                check_alive(&result, self.session.id())?;
-                let mut told = current.tell(result.output.clone(), extent, End::Final).await?;
-                told.lost = result.lost;
-                let completion = match result.ended {
-                    Ended::ShellExited => Completion::ShellReplaced,
-                    _ if unsent => Completion::InputNotSent,
+        let mut told = self.tell(&state);
+        let outcome = match &state.ending {
+            Some(ending) => {
+                self.take_ending(state.command, ending);
+                check_alive(ending.ended, &self.shell).inspect_err(|_| self.reset())?;
+                let completion = match ending.ended {
+                    HowEnded::ShellExited => Completion::ShellReplaced,
+                    _ if !is_sent => Completion::InputNotSent,
                     _ => Completion::Plain,
                 };
-                self.take_report(&result);
-                self.current = None;
-                (Outcome::Completed { exit_code: result.exit_code, key: ask.key, completion }, told)
+                Outcome::Completed { exit_code: self.exit_code, key: ask.key, completion }
             }
-            Progress::Running(running) => {
-                let mut told = current.tell(running.output, extent, End::Open).await?;
-                told.lost = running.lost;
-                let outcome = match (running.why, ask.patience.limit) {
-                    (Why::Limit, Some(limit)) => Outcome::TimedOut(limit),
-                    _ => Outcome::Quiet(ask.patience.quiet),
-                };
-                (outcome, told)
-            }
+            None => match (state.why, ask.patience.limit) {
+                (Some(WhyRunning::Limit), Some(limit)) => Outcome::TimedOut(limit),
+                _ => Outcome::Quiet(ask.patience.quiet),
+            },
         };
         if ask.run.input && ask.key.is_none() {
-            told.shown.text = without_echo(told.shown.text, ask.text);
+            told.text = without_echo(told.text, ask.text);
         }
         Ok(self.answer(ask, outcome, told))
     }
 
-    /// A command whose caller went away before it was told of it.
-    fn find_lost_job(&mut self) {
-        if self.current.is_none() && matches!(self.session.status().phase, Phase::Running(_)) {
-            self.current = self.session.latest().map(Current::new);
+    /// Remembers that the agent is told this output.
+    fn tell(&mut self, state: &CommandState) -> Told {
+        let output = &state.output;
+        let current = self.current.get_or_insert_default();
+        current.number = Some(state.command);
+        Told {
+            text: output.text.clone(),
+            last_lines: output.last_lines,
+            continued: current.told.replace(output.end).is_some(),
+            lost: output.lost,
         }
     }
 
-    fn take_report(&mut self, result: &CommandResult) {
-        self.exit_code = result.exit_code;
-        let cwd = result.cwd.clone();
-        self.shell = match (&result.ended, self.shell.take()) {
-            (Ended::AtPrompt, _) if !result.host.is_empty() => Some(ShellReport {
+    fn busy(&mut self, ask: &Ask<'_>, state: CommandState) -> RunObservation {
+        let told = Told { lost: 0, ..self.tell(&state) };
+        self.answer(ask, Outcome::Busy, told)
+    }
+
+    /// Whether there is a command that can be waited for. One that another client runs here counts.
+    async fn find_command(&mut self) -> Result<bool, ActionError> {
+        match self.current {
+            Some(Current { number: Some(_), .. }) => return Ok(true),
+            Some(_) => {
+                self.resolve().await?;
+            }
+            None => {
+                let state = self.look(Current::default()).await?;
+                self.current = state
+                    .filter(|state| state.ending.is_none())
+                    .map(|state| Current { number: Some(state.command), told: None });
+            }
+        }
+        Ok(self.current.is_some())
+    }
+
+    /// Finds the number of a command whose call was given up, and forgets it if it was never run.
+    async fn resolve(&mut self) -> Result<Option<CommandState>, ActionError> {
+        let state = self.look(Current::default()).await?;
+        let state = state.filter(|state| state.command > self.last_told);
+        self.current =
+            state.as_ref().map(|state| Current { number: Some(state.command), told: None });
+        Ok(state)
+    }
+
+    /// What has become of the current command.
+    async fn standing(&mut self) -> Result<Standing, ActionError> {
+        let state = match self.current {
+            None => return Ok(Standing::None),
+            Some(Current { number: None, .. }) => self.resolve().await?,
+            Some(current) => self.look(current).await?,
+        };
+        Ok(match state {
+            None => Standing::None,
+            Some(state) if state.ending.is_none() => Standing::Running(state),
+            Some(state) => {
+                let is_known = self.current.is_some_and(|current| current.told.is_some());
+                Standing::Ended(if is_known { state.output.text } else { String::new() })
+            }
+        })
+    }
+
+    /// The state of a command now, with the output that the agent has not been told; of the latest one if it has
+    /// no number. None if there is no such command, or others have been run since.
+    async fn look(&self, Current { number, told }: Current) -> Result<Option<CommandState>, ActionError> {
+        let wait = WaitOptions {
+            limit_ms: Some(0.0),
+            output_lines: Some(LINES),
+            ..WaitOptions::default()
+        };
+        let params =
+            shell::WaitParams { shell: self.shell.clone(), command: number, from: told, wait };
+        match self.tools.call::<shell::Wait>(&params, Listener::default()).await {
+            Ok(state) => Ok(Some(state)),
+            Err(error) if reason(&error).as_deref() == Some("noSuchCommand") => Ok(None),
+            Err(error) => Err(ActionError::of_shell(error)),
+        }
+    }
+
+    /// Types the text for the current command. Returns whether it was sent: a command that has ended gets nothing.
+    async fn send(&self, ask: &Ask<'_>) -> Result<bool, ActionError> {
+        if ask.text.is_empty() {
+            return Ok(true);
+        }
+        let current = self.current.unwrap_or_default();
+        if self.look(current).await?.is_none_or(|state| state.ending.is_some()) {
+            return Ok(false);
+        }
+        match ask.key {
+            Some(key) => self.press(&format!("C-{key}")).await?,
+            None => {
+                // Each line ends with what the Enter key sends.
+                let params = shell::InputParams {
+                    shell: self.shell.clone(),
+                    text: ask.text.replace('\n', "\r"),
+                    enter: true,
+                };
+                self.call::<shell::Input>(&params).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn press(&self, key: &str) -> Result<(), ActionError> {
+        let params =
+            shell::KeysParams { shell: self.shell.clone(), keys: vec![key.to_owned()] };
+        self.call::<shell::Keys>(&params).await?;
+        Ok(())
+    }
+
+    async fn call<M: bridge_protocol::methods::MethodType>(
+        &self,
+        params: &M::Params,
+    ) -> Result<M::Result, ActionError>
+    where
+        M::Params: Sync,
+        M::Result: Send,
+    {
+        let answer = self.tools.call::<M>(params, Listener::default()).await;
+        answer.map_err(ActionError::of_shell)
+    }
+
+    /// Takes what a shell says of itself when a command has ended.
+    fn take_ending(&mut self, command: u64, ending: &CommandEnding) {
+        self.current = None;
+        self.last_told = command;
+        self.exit_code = ending.exit_code.unwrap_or(-1);
+        let cwd = PathBuf::from(&ending.cwd);
+        self.report = match (ending.ended, self.report.take()) {
+            (HowEnded::AtPrompt, _) if !ending.machine.is_empty() => Some(ShellReport {
                 cwd,
-                user: result.user.clone(),
-                host: result.host.clone(),
-                background_pid: result.background_pid,
-                python: result.python.clone(),
+                user: ending.user.clone(),
+                host: ending.machine.clone(),
+                background_pid: ending.background_pid,
+                python: ending.python.clone().map(PathBuf::from),
             }),
-            // There is nobody to ask; what does not depend on the shell is still true.
+            // There is no shell to ask. What does not depend on it is still true.
             (_, former) => former.map(|former| ShellReport { cwd, background_pid: None, ..former }),
         };
     }
@@ -261,20 +524,49 @@ impl Conversation {
 
     fn answer(&self, ask: &Ask<'_>, outcome: Outcome, told: Told) -> RunObservation {
         let shell = match outcome {
-            Outcome::Completed { .. } => self.shell.clone(),
+            Outcome::Completed { .. } => self.report.clone(),
             _ => None,
         };
         RunObservation {
             command: ask.text.to_owned(),
-            content: told.shown.text,
+            content: told.text,
             outcome,
             shell,
             continued: told.continued,
-            last_lines: told.shown.last_lines,
+            last_lines: told.last_lines,
             lost: told.lost,
             hidden: ask.run.hidden,
         }
     }
+}
+
+/// What a call that waits for a command has come to.
+enum Answered {
+    State(CommandState),
+    /// The caller has cancelled; the state is known if the command ended at that.
+    Cancelled(Option<CommandState>),
+    /// The tool answered with an error.
+    Failed(WireError),
+    /// Something else failed on the way.
+    Lost(ActionError),
+}
+
+/// Why a relayed call failed.
+enum Failure {
+    Wire(WireError),
+    Relay(ActionError),
+}
+
+impl From<ActionError> for Failure {
+    fn from(error: ActionError) -> Self {
+        Self::Relay(error)
+    }
+}
+
+/// Parameters of a shell for an agent.
+pub(super) fn create_params() -> shell::CreateParams {
+    let (columns, rows) = SIZE;
+    shell::CreateParams { columns: Some(columns), rows: Some(rows), ..Default::default() }
 }
 
 /// What the agent wants now.
@@ -293,70 +585,39 @@ impl Ask<'_> {
     fn unfinished(&self) -> Outcome {
         Outcome::Unfinished((!self.run.blocking).then_some(self.patience.quiet))
     }
+
+    fn wait_options(&self) -> WaitOptions {
+        let quiet = (!self.run.blocking).then_some(self.patience.quiet);
+        let (lines, bytes) = match self.run.hidden {
+            true => (u32::MAX as usize, Some(HIDDEN_BYTES)),
+            false => (LINES, None),
+        };
+        WaitOptions {
+            quiet_ms: quiet.map(milliseconds),
+            limit_ms: self.patience.limit.map(milliseconds),
+            stream: self.watch.output.is_some(),
+            output_lines: Some(lines),
+            output_bytes: bytes,
+            ..WaitOptions::default()
+        }
+    }
 }
 
-/// Whether more output can follow.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Open,
-    Final,
+/// A duration as it travels.
+pub(super) fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
 }
 
 /// A part of the output for the agent.
+#[derive(Default)]
 struct Told {
-    shown: Shown,
-    /// Whether there was one before.
+    text: String,
+    /// The number of last lines that the text is, if there were more.
+    last_lines: Option<usize>,
+    /// Whether the agent was told a part before.
     continued: bool,
     /// Bytes that are in no part.
     lost: u64,
-}
-
-impl Told {
-    fn nothing() -> Self {
-        Self { shown: Shown { text: String::new(), last_lines: None }, continued: false, lost: 0 }
-    }
-}
-
-impl Current {
-    fn new(job: Job) -> Self {
-        Self { job, told: None }
-    }
-
-    /// What the agent has not been told of this output.
-    async fn tell(
-        &mut self,
-        output: Range<u64>,
-        extent: Extent,
-        end: End,
-    ) -> Result<Told, ActionError> {
-        let session = self.job.session().clone();
-        // Who asked before it was known where the output begins was told up to a place before that.
-        let start = self.told.map_or(output.start, |told| told.max(output.start));
-        let end = match end {
-            End::Open => start.max(whole_end(session.log(), output.end)?),
-            End::Final => output.end,
-        };
-        let little = match end.saturating_sub(start) {
-            ..=LITTLE => {
-                let bytes = session.log().read(start..end)?;
-                screen::show_lines(&bytes, session.size(), extent)
-            }
-            _ => None,
-        };
-        let shown = match little {
-            Some(shown) => shown,
-            None => aside(move || screen::show(&session, start..end, extent)).await?,
-        };
-        // Not before somebody has the text: who is dropped here has told nothing.
-        let continued = self.told.replace(end).is_some();
-        Ok(Told { shown, continued, lost: 0 })
-    }
-}
-
-/// The end of the part that does not end within a character or an escape sequence.
-fn whole_end(log: &Log, end: u64) -> Result<u64, Error> {
-    let start = end.saturating_sub(LONGEST_SEQUENCE as u64);
-    Ok(start + whole_length(&log.read(start..end)?) as u64)
 }
 
 /// `C-c` and the like: exactly three characters.
@@ -367,31 +628,6 @@ fn control_key(text: &str) -> Option<char> {
         .map(|key| key.to_ascii_lowercase())
 }
 
-async fn send(session: &Session, ask: &Ask<'_>) -> Result<(), ActionError> {
-    match ask.key {
-        _ if ask.text.is_empty() => Ok(()),
-        Some(key) => Ok(session.press([format!("C-{key}").parse::<Key>()?]).await?),
-        // What the Enter key sends.
-        None => Ok(session.type_bytes(ask.text.replace('\n', "\r") + "\r").await?),
-    }
-}
-
-/// Presses Ctrl-C for a command, and returns its result if it heeds that.
-async fn interrupt(job: &Job) -> Result<Option<Arc<CommandResult>>, ActionError> {
-    // Before that, nobody would be there to hear it; but it may never be heard.
-    if let Ok(started) = tokio::time::timeout(START, job.started()).await {
-        started?;
-    }
-    for patience in HEED {
-        job.session().press([INTERRUPT.parse::<Key>()?]).await?;
-        let wait = Wait { limit: Some(patience), ..Wait::default() };
-        if let Progress::Finished(result) = job.wait(wait).await? {
-            return Ok(Some(result));
-        }
-    }
-    Ok(None)
-}
-
 /// The terminal shows what was typed; the agent knows it already.
 fn without_echo(content: String, input: &str) -> String {
     match content.trim_start().strip_prefix(input) {
@@ -400,13 +636,13 @@ fn without_echo(content: String, input: &str) -> String {
     }
 }
 
-fn check_alive(result: &Arc<CommandResult>, session: &SessionId) -> Result<(), ActionError> {
-    match result.ended {
-        Ended::AtPrompt | Ended::ShellExited => Ok(()),
-        Ended::SessionClosed => Err(ActionError::Gone(format!(
-            "the shell {session} was closed; run it again in a new one"
+fn check_alive(ended: HowEnded, shell: &ShellName) -> Result<(), ActionError> {
+    match ended {
+        HowEnded::AtPrompt | HowEnded::ShellExited => Ok(()),
+        HowEnded::ShellClosed => Err(ActionError::Gone(format!(
+            "the shell {shell} was closed; run it again in a new one"
         ))),
-        Ended::ServerGone => Err(ActionError::Gone(
+        HowEnded::ServerGone => Err(ActionError::Gone(
             "the tmux server has ended, and the command with it; run it again".into(),
         )),
     }

@@ -2,9 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use sandbox_files as files;
-use sandbox_pages as browser;
-use sandbox_shells::Error as ShellError;
+use bridge_protocol::{ErrorKind as WireKind, WireError};
+use serde_json::Value;
 
 /// Why an action was not carried out. Whatever it is, the next action is tried afresh.
 #[derive(Debug, thiserror::Error)]
@@ -12,13 +11,16 @@ pub enum ActionError {
     /// This machine or this server cannot do that. The text says what is missing.
     #[error("{0}")]
     Unavailable(String),
-    /// What the action was for has ended under it. Ask again for a new one.
+    /// The shell or kernel of the action ended under it. Ask again for a new one.
     #[error("{0}")]
     Gone(String),
+    /// There is no such shell, or it has ended. Nothing was run in it.
+    #[error("{0}")]
+    NoShell(String),
     /// It took too long and was given up.
     #[error("it took longer than {:?} s and was given up; allow more time", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// Somebody called it off.
+    /// Somebody cancelled it.
     #[error("it was called off")]
     Cancelled,
     /// Not now, or not like this.
@@ -43,15 +45,66 @@ pub enum ActionError {
     /// A text that is several commands.
     #[error("the text is {} commands; run them one by one or join them with && or ;", .0.len())]
     SeveralCommands(Vec<String>),
-    /// Something about a file.
+    /// A file could not be found, read, removed and so on.
     #[error(transparent)]
-    File(#[from] files::Error),
-    /// The same, while it was to be written.
+    File(#[from] FileError),
+    /// A file could not be written.
     #[error(transparent)]
-    Unwritten(files::Error),
+    Unwritten(FileError),
+    /// The runtime could not be called: there is none, several fit, it went away, or the caller may not.
+    #[error("{}", .0.message())]
+    Call(WireError),
     /// Our fault, or the operating system's.
     #[error("{0}")]
     Internal(String),
+}
+
+/// Why a `file/*` tool did nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct FileError {
+    /// What is wrong.
+    pub problem: FileProblem,
+    /// The same for people, in the words of the runtime.
+    pub text: String,
+}
+
+/// What is wrong with a file or a change of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileProblem {
+    /// The path leads out of the workspace.
+    Escapes,
+    /// Nothing is there.
+    NotFound,
+    /// Something is there already.
+    Exists,
+    /// It is a directory.
+    IsDirectory,
+    /// The user of the runtime may not do that.
+    Denied,
+    /// The file has more bytes than the limit.
+    TooLarge {
+        /// Its bytes.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Its content is not text.
+    Binary,
+    /// The text to replace and the new text are equal.
+    SameText,
+    /// The text to replace does not occur.
+    NoMatch,
+    /// The text to replace occurs more than once, in these lines.
+    Several(Vec<usize>),
+    /// No edit of this file is remembered.
+    NoHistory,
+    /// The file has changed since it was read.
+    Changed,
+    /// The operating system failed.
+    System,
+    /// Another reason; the text says which.
+    Other,
 }
 
 /// The classes of errors, for programs.
@@ -84,7 +137,7 @@ impl ActionError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unavailable(_) => ErrorKind::Unavailable,
-            Self::Gone(_) => ErrorKind::Gone,
+            Self::Gone(_) | Self::NoShell(_) => ErrorKind::Gone,
             Self::TimedOut(_) => ErrorKind::TimedOut,
             Self::Cancelled => ErrorKind::Cancelled,
             Self::Refused(_) => ErrorKind::Refused,
@@ -92,16 +145,84 @@ impl ActionError {
             | Self::Argument { .. }
             | Self::NotUtf8(_)
             | Self::SeveralCommands(_) => ErrorKind::Invalid,
-            Self::File(error) | Self::Unwritten(error) => match error {
-                files::Error::Escapes { .. } => ErrorKind::OutsideWorkspace,
-                files::Error::NotFound { .. } => ErrorKind::NotFound,
-                files::Error::Denied { .. } => ErrorKind::Permission,
-                files::Error::Io { .. } => ErrorKind::Internal,
+            Self::File(error) | Self::Unwritten(error) => match error.problem {
+                FileProblem::Escapes => ErrorKind::OutsideWorkspace,
+                FileProblem::NotFound => ErrorKind::NotFound,
+                FileProblem::Denied => ErrorKind::Permission,
+                FileProblem::System => ErrorKind::Internal,
                 _ => ErrorKind::Invalid,
+            },
+            Self::Call(error) => match WireKind::from_code(error.code()) {
+                Some(WireKind::HostGone | WireKind::ShuttingDown) => ErrorKind::Gone,
+                Some(WireKind::Timeout) => ErrorKind::TimedOut,
+                Some(WireKind::RequestCancelled) => ErrorKind::Cancelled,
+                Some(WireKind::NotAllowed | WireKind::BlockedByUser) => ErrorKind::Permission,
+                Some(WireKind::InternalError | WireKind::BadHostResponse) => ErrorKind::Internal,
+                _ => ErrorKind::Unavailable,
             },
             Self::Internal(_) => ErrorKind::Internal,
         }
     }
+
+    /// The error of a `shell/*` tool.
+    pub(super) fn of_shell(error: WireError) -> Self {
+        let text = error.message().to_owned();
+        match reason(&error).as_deref() {
+            Some("noSuchShell" | "closed" | "serverGone") => Self::NoShell(text),
+            Some("busy" | "occupiedByHand" | "exists" | "tooManyShells") => Self::Refused(text),
+            Some("unavailable") => Self::Unavailable(text),
+            Some("shellDidNotStart" | "system" | "full") => Self::Internal(text),
+            _ => match WireKind::from_code(error.code()) {
+                Some(WireKind::InvalidParams | WireKind::NotFound | WireKind::Conflict) => {
+                    Self::Invalid(text)
+                }
+                Some(WireKind::OutsideWorkspace) => FileError::new(FileProblem::Escapes, text).into(),
+                _ => Self::Call(error),
+            },
+        }
+    }
+
+    /// The error of a `file/*` or `page/*` tool.
+    pub(super) fn of_file(error: WireError) -> Self {
+        match FileError::read(&error) {
+            Some(error) => Self::File(error),
+            None => Self::Call(error),
+        }
+    }
+}
+
+impl FileError {
+    /// An error that the edge itself has found.
+    pub(super) fn new(problem: FileProblem, text: impl Into<String>) -> Self {
+        Self { problem, text: text.into() }
+    }
+
+    /// The error of a `file/*` tool; none if the tool was not called at all.
+    fn read(error: &WireError) -> Option<Self> {
+        let problem = match reason(error)?.as_str() {
+            "escapes" => FileProblem::Escapes,
+            "noSuchPath" => FileProblem::NotFound,
+            "exists" => FileProblem::Exists,
+            "isDirectory" => FileProblem::IsDirectory,
+            "denied" => FileProblem::Denied,
+            "binary" => FileProblem::Binary,
+            "sameText" => FileProblem::SameText,
+            // Where the size counts, the edge looks it up.
+            "tooLarge" => FileProblem::TooLarge { size: 0, limit: 0 },
+            "noMatch" => FileProblem::NoMatch,
+            "noHistory" => FileProblem::NoHistory,
+            "changedSince" | "versionChanged" => FileProblem::Changed,
+            "system" => FileProblem::System,
+            _ => FileProblem::Other,
+        };
+        Some(Self { problem, text: error.message().to_owned() })
+    }
+}
+
+/// The exact reason of an error, for programs (`data.reason`).
+pub(super) fn reason(error: &WireError) -> Option<String> {
+    let data: Value = serde_json::from_str(error.data()?.get()).ok()?;
+    Some(data.get("reason")?.as_str()?.to_owned())
 }
 
 impl ErrorKind {
@@ -132,33 +253,6 @@ impl ErrorKind {
             Self::Permission => "permission",
             Self::Invalid => "invalid",
             Self::Internal => "internal",
-        }
-    }
-}
-
-impl From<browser::Error> for ActionError {
-    fn from(error: browser::Error) -> Self {
-        match error {
-            browser::Error::Missing => Self::Unavailable(error.to_string()),
-            browser::Error::Failed { .. } => Self::Internal(error.to_string()),
-        }
-    }
-}
-
-impl From<ShellError> for ActionError {
-    fn from(error: ShellError) -> Self {
-        let text = error.to_string();
-        match error {
-            ShellError::TmuxMissing { .. } | ShellError::UnusableRoot { .. } => {
-                Self::Unavailable(text)
-            }
-            ShellError::ServerGone | ShellError::SessionClosed(_) => Self::Gone(text),
-            ShellError::Busy { .. }
-            | ShellError::OccupiedByHand(_)
-            | ShellError::RootInUse { .. }
-            | ShellError::SessionExists(_) => Self::Refused(text),
-            ShellError::Invalid(_) => Self::Invalid(text),
-            _ => Self::Internal(text),
         }
     }
 }

@@ -1,64 +1,43 @@
 //! Carries actions out.
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bridge_protocol::ErrorKind as WireKind;
+use bridge_protocol::methods::shell::ShellName;
+use bridge_protocol::methods::{Empty, MethodType, file, page, shell};
 use tokio::sync::Mutex;
 
 use super::{
-    Action, ActionError, CallOff, Observation, OutputSink, Page, Request, Run, RunIn,
-    RunObservation, Screenshot,
-    conversation::{Conversation, Patience},
-    ipython::{Ipython, KernelSettings},
-    text_files,
+    Action, ActionError, Cancellation, Observation, OutputSink, Page, Request, Run, RunIn,
+    RunObservation, Screenshot, cells,
+    conversation::{Conversation, Patience, create_params, milliseconds},
+    error::reason,
+    files::Files,
 };
-use sandbox_cells::Environment;
-use sandbox_files::{
-    self as files, Editor, Parents, Removal, Workspace, WorkspacePath, WriteOptions,
-};
-use sandbox_pages::{Browser, Shown, Source};
-use sandbox_shells::{Session, SessionId, SessionSpec, Size, Wait};
+use crate::tools::{Listener, Tools};
 
-/// The size of the terminals: wide, so that programs do not fold their lines.
-const SIZE: Size = Size { columns: 1000, rows: 200 };
-/// How long a web page may take if nobody says otherwise.
-const PAGE_LIMIT: Duration = Duration::from_secs(30);
-/// Where pictures of web pages are kept, in the initial directory.
+/// The directory for pictures of web pages, in the initial directory.
 const PICTURES: &str = ".browser_screenshots";
 
-/// Where and how actions are carried out.
+/// How actions are carried out.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The name of the main shell. If it is there already, left by a server that was killed, it is
-    /// used as it is.
-    pub main: SessionId,
-    /// The program that reads commands.
+    /// The name of the main shell. A shell of this name that exists is used as it is.
+    pub main: ShellName,
+    /// The program that judges whether a text is a whole command.
     pub bash: PathBuf,
-    /// The initial directory, which must exist.
-    pub cwd: PathBuf,
-    /// Variables to add to the environment of the shells.
-    pub environment: Vec<(OsString, OsString)>,
     /// A command that is silent for so long is no longer waited for, unless it blocks.
     pub quiet: Duration,
-    /// The files that may be touched. What commands touch is not decided here.
-    pub workspace: Workspace,
-    /// How cells are run, if they are.
-    pub kernel: Option<KernelSettings>,
-    /// What shows web pages, if anything does.
-    pub browser: Option<Browser>,
-}
-
-/// Where an executor gets its shells from.
-pub trait ShellSource: Send + Sync + 'static {
-    /// The session of this name, or a new one that is like this.
-    fn session(
-        &self,
-        spec: SessionSpec,
-    ) -> impl Future<Output = Result<Session, ActionError>> + Send;
+    /// Whether web pages are shown.
+    pub pages: bool,
 }
 
 /// How an action is watched while it is under way.
@@ -66,74 +45,55 @@ pub trait ShellSource: Send + Sync + 'static {
 pub struct Watch<'a> {
     /// Takes what it prints as it comes.
     pub output: Option<&'a OutputSink>,
-    /// Calls it off.
-    pub call_off: &'a CallOff,
+    /// Cancels it.
+    pub cancellation: &'a Arc<Cancellation>,
 }
 
-/// Carries the actions of one agent out on the shells and files of this machine. Actions may come at
-/// the same time.
+/// Carries out the actions of one agent with the tools of one runtime. Actions may come at the same time.
 #[derive(Debug)]
-pub struct Executor<S> {
+pub struct Executor<T> {
     settings: Settings,
-    shells: Arc<S>,
-    /// With the main shell, since it was first needed.
-    conversation: Mutex<Option<Conversation>>,
-    /// The main session again, for those who do not want to wait for its command.
-    main: RwLock<Option<Session>>,
-    editor: Arc<Editor>,
-    ipython: Ipython,
+    tools: T,
+    /// Commands in the main shell wait here for one another, in their order.
+    conversation: Mutex<Conversation<T>>,
+    /// Whether the main shell was closed since its last command.
+    is_closed: AtomicBool,
+    files: Files<T>,
 }
 
-impl<S: ShellSource> Executor<S> {
-    /// Starts nothing yet. `main` is the main shell if it is there already; `editor` remembers what can
-    /// be taken back.
-    pub fn new(
-        settings: Settings,
-        shells: Arc<S>,
-        main: Option<Session>,
-        editor: Arc<Editor>,
-    ) -> Self {
-        let conversation = main.clone().map(|main| Conversation::new(main, settings.bash.clone()));
+impl<T: Tools> Executor<T> {
+    /// Starts nothing yet.
+    pub fn new(settings: Settings, tools: T) -> Self {
+        let Settings { main, bash, .. } = &settings;
         Self {
-            conversation: Mutex::new(conversation),
-            main: RwLock::new(main),
-            shells,
-            editor,
-            ipython: Ipython::new(settings.kernel.clone()),
+            conversation: Mutex::new(Conversation::new(tools.clone(), main.clone(), bash.clone())),
+            is_closed: AtomicBool::new(false),
+            files: Files::new(tools.clone()),
+            tools,
             settings,
         }
     }
 
     /// Starts the main shell before anybody needs it, and waits for its first prompt.
     pub async fn start_shell(&self) -> Result<(), ActionError> {
-        self.conversation_in(&mut *self.conversation.lock().await).await?;
-        Ok(())
+        self.conversation.lock().await.open().await
     }
 
-    /// The same for the kernel, if there shall be one.
-    pub async fn start_kernel(&self) {
-        if self.settings.kernel.is_some() {
-            self.ipython.warm_up(&self.current_directory(), self.exports()).await;
+    /// The directory in which the main shell starts.
+    pub async fn initial_directory(&self) -> Result<PathBuf, ActionError> {
+        self.tools.directory().await.map_err(ActionError::Call)
+    }
+
+    /// The directory of the main shell at its latest prompt, or where it would start.
+    pub async fn current_directory(&self) -> Result<PathBuf, ActionError> {
+        match self.main_shell().await? {
+            Some(shell) => Ok(shell.cwd.into()),
+            None => self.initial_directory().await,
         }
     }
 
-    /// The initial directory.
-    pub fn initial_directory(&self) -> &Path {
-        &self.settings.cwd
-    }
-
-    /// The directory of the main shell at its latest prompt.
-    pub fn current_directory(&self) -> PathBuf {
-        self.main().map_or_else(|| self.settings.cwd.clone(), |main| main.status().cwd)
-    }
-
-    /// The files that may be touched.
-    pub fn workspace(&self) -> &Workspace {
-        &self.settings.workspace
-    }
-
-    /// Carries an action out. If the future is dropped, a command goes on, and what was begun with a
-    /// file is finished.
+    /// Carries an action out. If the future is dropped, a command or a cell goes on, and an operation on a file is
+    /// finished.
     pub async fn execute(
         &self,
         request: Request,
@@ -146,35 +106,26 @@ impl<S: ShellSource> Executor<S> {
                 let observed = match &run.shell {
                     RunIn::Main => self.run_in_main(&run, patience, watch).await,
                     RunIn::Fresh { cwd } => {
-                        let cwd = cwd.as_deref().unwrap_or(&self.settings.cwd);
-                        let cwd = self.current_directory().join(cwd);
-                        self.run_in_fresh(&run, &cwd, patience, watch).await
+                        self.run_in_fresh(&run, cwd.as_deref(), patience, watch).await
                     }
                 };
                 observed.map(Observation::Run)
             }
             Action::RunIpython(cell) => {
-                let cwd = self.current_directory();
-                let exports = || self.exports();
-                let cell = self.ipython.run(cell, cwd, exports, request.timeout, watch).await?;
+                let shell = self.settings.main.clone();
+                let cell = cells::run(&self.tools, shell, cell, request.timeout, watch).await?;
                 Ok(Observation::Cell(cell))
             }
             action => tokio::select! {
                 done = self.act(action, request.timeout) => done,
-                () = watch.call_off.called_off() => Err(ActionError::Cancelled),
+                () = watch.cancellation.cancelled() => Err(ActionError::Cancelled),
             },
         }
     }
 
-    /// Whether it has a shell or a kernel.
-    pub fn has_processes(&self) -> bool {
-        let has_shell = self.main().is_some_and(|main| !main.status().phase.is_over());
-        has_shell || self.ipython.is_started()
-    }
-
-    /// Ends the kernel. Shells are their source's to end.
-    pub async fn end_kernel(&self) {
-        self.ipython.shut_down().await;
+    /// Whether the main shell exists.
+    pub async fn has_shell(&self) -> Result<bool, ActionError> {
+        Ok(self.main_shell().await?.is_some())
     }
 
     /// Carries out what is neither a command nor a cell.
@@ -185,44 +136,41 @@ impl<S: ShellSource> Executor<S> {
     ) -> Result<Observation, ActionError> {
         match action {
             Action::Run(_) | Action::RunIpython(_) => unreachable!("they were carried out"),
-            Action::Read(read) => {
-                let place = self.place(&read.path)?;
-                blocking(move || text_files::read(&place, &read)).await
-            }
+            Action::Read(read) => self.files.read(&self.absolute(&read.path).await?, &read).await,
             Action::Write(write) => {
-                let place = self.place(&write.path)?;
-                let path = place.absolute();
-                blocking(move || text_files::write(&place, &write)).await?;
+                let path = self.absolute(&write.path).await?;
+                self.files.write(&path, &write).await?;
                 Ok(Observation::Written { path })
             }
-            Action::Edit(edit) => {
-                let (place, editor) = (self.place(&edit.path)?, Arc::clone(&self.editor));
-                blocking(move || text_files::edit(&place, &editor, &edit)).await
-            }
+            Action::Edit(edit) => self.files.edit(&self.absolute(&edit.path).await?, &edit).await,
             Action::Browse { url } => Ok(Observation::Browsed(self.browse(url, timeout).await?)),
             Action::CreateDirectory { path } => {
-                self.change(&path, |place| files::create_directory(place, Parents::Create)).await
+                let make = |path| file::MakeDirectoryParams { path, parents: true };
+                self.change::<file::MakeDirectory>(&path, make).await
             }
-            Action::RemoveDirectory { path } => self.change(&path, files::remove_directory).await,
+            Action::RemoveDirectory { path } => {
+                self.change::<file::RemoveDirectory>(&path, |path| file::PathParams { path }).await
+            }
             Action::Remove { path, recursive } => {
-                let removal = if recursive { Removal::Recursive } else { Removal::File };
-                self.change(&path, move |place| files::remove(place, removal)).await
+                let remove = |path| file::RemoveParams { path, recursive };
+                self.change::<file::Remove>(&path, remove).await
             }
             Action::Close => {
-                // A command that is being waited for must not hold this up.
-                if let Some(main) = self.main() {
-                    main.close().await?;
-                }
-                self.end_kernel().await;
+                self.close().await?;
                 Ok(Observation::Closed)
             }
         }
     }
 
-    /// What the main shell has exported, unless it is busy.
-    async fn exports(&self) -> Option<Environment> {
-        let conversation = self.conversation.try_lock().ok()?;
-        conversation.as_ref()?.session().exports().await.ok()
+    /// Ends the main shell, and with it its kernel. Does not wait for a command that runs there.
+    async fn close(&self) -> Result<(), ActionError> {
+        let params = shell::ShellRef { shell: self.settings.main.clone() };
+        let closed = self.tools.call::<shell::Close>(&params, Listener::default()).await;
+        self.is_closed.store(true, Ordering::SeqCst);
+        match closed.map_err(ActionError::of_shell) {
+            Ok(_) | Err(ActionError::NoShell(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn run_in_main(
@@ -234,121 +182,125 @@ impl<S: ShellSource> Executor<S> {
         // First come, first served: the lock is fair.
         let mut conversation = tokio::select! {
             conversation = self.conversation.lock() => conversation,
-            () = watch.call_off.called_off() => return Err(ActionError::Cancelled),
+            () = watch.cancellation.cancelled() => return Err(ActionError::Cancelled),
         };
-        self.conversation_in(&mut conversation).await?.run(run, patience, watch).await
+        if self.is_closed.swap(false, Ordering::SeqCst) {
+            conversation.reset();
+        }
+        conversation.run(run, patience, watch).await
     }
 
     async fn run_in_fresh(
         &self,
         run: &Run,
-        cwd: &Path,
+        cwd: Option<&Path>,
         patience: Patience,
         watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
-        let session = self.shells.session(self.spec(SessionId::fresh(), cwd)).await?;
-        let _closing = CloseLater(session.clone());
-        Conversation::new(session, self.settings.bash.clone()).run(run, patience, watch).await
+        let cwd = match cwd {
+            Some(cwd) => Some(self.absolute(cwd).await?.to_string_lossy().into_owned()),
+            None => None,
+        };
+        let params = shell::CreateParams { cwd, ..create_params() };
+        let created = self.tools.call::<shell::Create>(&params, Listener::default()).await;
+        let shell = created.map_err(ActionError::of_shell)?.shell;
+        let _closing = CloseLater { tools: self.tools.clone(), shell: shell.clone() };
+        let (tools, bash) = (self.tools.clone(), self.settings.bash.clone());
+        Conversation::with_new(tools, shell, bash).run(run, patience, watch).await
     }
 
-    /// The talk with the main shell, which is started if it is not there or no longer.
-    async fn conversation_in<'a>(
-        &self,
-        slot: &'a mut Option<Conversation>,
-    ) -> Result<&'a mut Conversation, ActionError> {
-        let is_there = slot
-            .as_ref()
-            .is_some_and(|conversation| !conversation.session().status().phase.is_over());
-        if !is_there {
-            let spec = self.spec(self.settings.main.clone(), &self.settings.cwd);
-            let session = self.shells.session(spec).await?;
-            *self.main.write().unwrap_or_else(PoisonError::into_inner) = Some(session.clone());
-            *slot = Some(Conversation::new(session, self.settings.bash.clone()));
-        }
-        Ok(slot.as_mut().expect("it is there now"))
-    }
-
-    fn spec(&self, id: SessionId, cwd: &Path) -> SessionSpec {
-        let environment = self.settings.environment.clone();
-        SessionSpec { id, cwd: cwd.to_owned(), environment, size: SIZE }
-    }
-
-    async fn change(
+    async fn change<M: MethodType<Result = Empty>>(
         &self,
         path: &Path,
-        change: impl FnOnce(&WorkspacePath) -> Result<(), files::Error> + Send + 'static,
-    ) -> Result<Observation, ActionError> {
-        let place = self.place(path)?;
-        let path = place.absolute();
-        blocking(move || Ok(change(&place)?)).await?;
+        params: impl FnOnce(String) -> M::Params,
+    ) -> Result<Observation, ActionError>
+    where
+        M::Params: Send + Sync,
+    {
+        let path = self.absolute(path).await?;
+        let params = params(path.to_string_lossy().into_owned());
+        self.files.call::<M>(&params).await?;
         Ok(Observation::Done { path })
     }
 
     /// A path that may be relative to the directory of the main shell.
-    fn place(&self, path: &Path) -> Result<WorkspacePath, ActionError> {
-        Ok(self.settings.workspace.path(self.current_directory().join(path))?)
+    async fn absolute(&self, path: &Path) -> Result<PathBuf, ActionError> {
+        if path.is_absolute() {
+            return Ok(path.to_owned());
+        }
+        Ok(self.current_directory().await?.join(path))
+    }
+
+    /// The main shell, if it exists.
+    async fn main_shell(&self) -> Result<Option<shell::ShellInfo>, ActionError> {
+        let listed = self.tools.call::<shell::List>(&Empty {}, Listener::default()).await;
+        let mut shells = listed.map_err(ActionError::of_shell)?.shells.into_iter();
+        Ok(shells.find(|shell| {
+            shell.shell == self.settings.main && shell.state != shell::ShellState::Closed
+        }))
     }
 
     async fn browse(&self, url: String, timeout: Option<Duration>) -> Result<Page, ActionError> {
-        let Some(browser) = &self.settings.browser else {
+        if !self.settings.pages {
             let reason = "no web pages are shown here; fetch them with a command, such as curl";
             return Err(ActionError::Unavailable(reason.into()));
-        };
-        let (url, source) = if url.starts_with("http://") || url.starts_with("https://") {
-            (url.clone(), Source::Web(url))
+        }
+        let url = if url.starts_with("http://") || url.starts_with("https://") {
+            url
         } else {
-            let place = self.place(Path::new(url.strip_prefix("file://").unwrap_or(&url)))?;
-            let url = format!("file://{}", place.absolute().display());
-            let read = move || Ok(files::read_bytes(&place, files::READ_BYTES)?);
-            (url, Source::Html(blocking(read).await?))
+            let path = self.absolute(Path::new(url.strip_prefix("file://").unwrap_or(&url))).await?;
+            path.to_string_lossy().into_owned()
         };
-        let Shown { text, png, error } =
-            browser.show(source, timeout.unwrap_or(PAGE_LIMIT)).await?;
-        let screenshot = match png {
-            Some(png) => Some(self.keep_picture(png).await?),
+        let params = page::BrowseParams { url, limit_ms: timeout.map(milliseconds) };
+        let shown = self.tools.call::<page::Browse>(&params, Listener::default()).await;
+        let page::BrowseResult { url, text, png_base64, error } = shown.map_err(|error| {
+            let text = error.message().to_owned();
+            match (reason(&error).as_deref(), WireKind::from_code(error.code())) {
+                (Some("unavailable"), _) | (None, Some(WireKind::MethodNotFound)) => {
+                    ActionError::Unavailable(text)
+                }
+                (Some("system"), _) => ActionError::Internal(text),
+                _ => ActionError::of_file(error),
+            }
+        })?;
+        let screenshot = match png_base64 {
+            Some(base64) => Some(self.keep_picture(base64).await?),
             None => None,
         };
         Ok(Page { url, text, screenshot, error })
     }
 
     /// Keeps a picture in the initial directory, if that can be.
-    async fn keep_picture(&self, png: Vec<u8>) -> Result<Screenshot, ActionError> {
+    async fn keep_picture(&self, base64: String) -> Result<Screenshot, ActionError> {
+        let png = BASE64_STANDARD.decode(&base64).map_err(|error| {
+            ActionError::Internal(format!("the picture of the page cannot be read: {error}"))
+        })?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("{PICTURES}/screenshot_{}.png", now.as_millis());
-        let place = self.settings.workspace.path(self.settings.cwd.join(name))?;
-        blocking(move || {
-            let kept = files::write(&place, &png, WriteOptions::default());
-            Ok(Screenshot { png, path: kept.is_ok().then(|| place.absolute()) })
-        })
-        .await
-    }
-
-    fn main(&self) -> Option<Session> {
-        self.main.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let path = self.initial_directory().await?.join(name);
+        let is_kept = self.files.keep(&path, base64).await;
+        Ok(Screenshot { png, path: is_kept.then_some(path) })
     }
 }
 
-/// Closes a session that was made for one command when that command has ended, even if nobody waits
-/// for it any longer.
-struct CloseLater(Session);
+/// Closes a shell that was made for one command when that command has ended, even if nobody waits for it any
+/// longer.
+struct CloseLater<T: Tools> {
+    tools: T,
+    shell: ShellName,
+}
 
-impl Drop for CloseLater {
+impl<T: Tools> Drop for CloseLater<T> {
     fn drop(&mut self) {
-        let session = self.0.clone();
+        let (tools, shell) = (self.tools.clone(), self.shell.clone());
         tokio::spawn(async move {
-            if let Some(job) = session.latest() {
-                let _ = job.wait(Wait::forever()).await;
+            let wait = shell::WaitParams { shell: shell.clone(), ..Default::default() };
+            // No command, or no such shell any more: both end the wait.
+            let _ = tools.call::<shell::Wait>(&wait, Listener::default()).await;
+            let close = shell::ShellRef { shell };
+            if let Err(error) = tools.call::<shell::Close>(&close, Listener::default()).await {
+                tracing::debug!(shell = %close.shell, %error, "a shell for one command was not closed");
             }
-            let _ = session.close().await;
         });
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
-) -> Result<T, ActionError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
-        Err(ActionError::Internal(format!("a file operation failed: {error}")))
-    })
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     action::{
-        Action, ActionError, CallOff, ErrorKind, OutputPiece, OutputSink, Read, ReadAs, Request,
+        Action, ActionError, Cancellation, ErrorKind, OutputPiece, OutputSink, Read, ReadAs, Request,
         Watch,
     },
     event::{Answer, Event},
@@ -96,16 +96,16 @@ fn take(server: &Server, body: &Bytes) -> Result<Asked, Failure> {
 async fn carry_out(server: &Server, asked: Asked, output: Option<&OutputSink>) -> Answer {
     let Asked { event: Event { action, question }, timeout } = asked;
     let executor = server.executor().await;
-    // Nobody can call an action off over HTTP.
-    let watch = Watch { output, call_off: &CallOff::default() };
+    // Nobody can cancel an action over HTTP.
+    let watch = Watch { output, cancellation: &Arc::new(Cancellation::default()) };
     let result = match action {
-        Ok(action) => match relative_path(&action, executor.initial_directory()) {
+        Ok(action) => match relative_path(&action, &server.directory) {
             Some(error) => Err(error),
             None => executor.execute(Request { action, timeout }, watch).await,
         },
         Err(error) => Err(error),
     };
-    question.answer(result, &executor.current_directory(), server.error_form)
+    question.observe(result, executor, server.error_form).await
 }
 
 /// The editor of OpenHands wants absolute paths.

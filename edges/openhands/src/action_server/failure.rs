@@ -74,7 +74,14 @@ impl From<ActionError> for Failure {
 
 impl From<files::Error> for Failure {
     fn from(error: files::Error) -> Self {
-        ActionError::from(error).into()
+        let kind = match &error {
+            files::Error::Escapes { .. } => ErrorKind::OutsideWorkspace,
+            files::Error::NotFound { .. } => ErrorKind::NotFound,
+            files::Error::Denied { .. } => ErrorKind::Permission,
+            files::Error::Io { .. } => ErrorKind::Internal,
+            _ => ErrorKind::Invalid,
+        };
+        Self::of(kind, error.to_string())
     }
 }
 

@@ -17,12 +17,11 @@ mod info;
 mod mcp;
 mod router;
 mod server;
-mod shells;
 mod skills;
 mod transfer;
 mod vscode;
 
 pub use access::{Access, WithoutKey};
 pub use server::{Config, Plugins, serve};
-pub use skills::edit_lines;
+pub use skills::{edit_lines, prelude};
 pub use vscode::EditorSettings;

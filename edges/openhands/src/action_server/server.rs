@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
@@ -11,34 +12,35 @@ use tokio::{net::TcpListener, sync::SetOnce};
 
 use super::{
     Access, router,
-    shells::OwnShells,
     vscode::{Editor, EditorSettings},
 };
 use crate::{
     action::{ActionError, Executor, Settings},
     event::ErrorForm,
+    tools::LocalTools,
 };
-use sandbox_shells as shell;
+use sandbox_files::Workspace;
+use sandbox_host::Sandbox;
 
 /// How long requests that are under way may take to end after the signal.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// What a server is told at its start.
+/// The settings of a server.
 #[derive(Debug)]
 pub struct Config {
-    /// Of the shells.
-    pub shells: shell::Config,
-    /// Where and how actions are carried out.
+    /// The shells, files, cells and pages that actions use.
+    pub sandbox: sandbox_host::Settings,
+    /// How actions are carried out.
     pub actions: Settings,
     /// Who may ask for them.
     pub access: Access,
     /// Whether errors tell where they come from.
     pub traces: bool,
-    /// What is served besides.
+    /// Optional features.
     pub plugins: Plugins,
 }
 
-/// What a server may serve besides, if it is told to.
+/// Optional features of a server.
 #[derive(Debug, Default)]
 pub struct Plugins {
     /// Cells.
@@ -47,14 +49,18 @@ pub struct Plugins {
     pub editor: Option<EditorSettings>,
 }
 
-/// What all requests share.
+/// State that all requests share.
 #[derive(Debug)]
 pub(super) struct Server {
+    /// The directory in which the main shell starts.
+    pub(super) directory: PathBuf,
+    /// The files that uploads and downloads may touch.
+    pub(super) workspace: Workspace,
     pub(super) access: Access,
     pub(super) error_form: ErrorForm,
     pub(super) plugins: Plugins,
     pub(super) editor: OnceLock<Editor>,
-    executor: SetOnce<Arc<Executor<OwnShells>>>,
+    executor: SetOnce<Arc<Executor<LocalTools>>>,
     started: Instant,
     last_action: Mutex<Instant>,
 }
@@ -66,9 +72,11 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ActionError> {
-    let Config { shells, actions, access, traces, plugins } = config;
+    let Config { sandbox, actions, access, traces, plugins } = config;
     let now = Instant::now();
     let server = Arc::new(Server {
+        directory: sandbox.directory.clone(),
+        workspace: sandbox.workspace.clone(),
         access,
         error_form: ErrorForm { typed: false, traces },
         plugins,
@@ -85,24 +93,38 @@ pub async fn serve(
     let mut accepting = tokio::spawn(accepting.into_future());
 
     let started = async {
-        let shells = Arc::new(OwnShells::open(shells).await?);
+        let sandbox = Sandbox::open(sandbox).await.map_err(|error| {
+            ActionError::Unavailable(error.to_string())
+        })?;
         // Now that the state directory is known to be ours. An editor that does not start is no reason not to serve
         // the rest; its token is then null.
         let editor = server.plugins.editor.as_ref().and_then(|it| Editor::start(it).ok());
         if let Some(editor) = editor {
+            // It is set here only.
             let _ = server.editor.set(editor);
         }
-        let left = shells.get(&actions.main).await;
-        let executor = Executor::new(actions, Arc::clone(&shells), left, Arc::default());
-        executor.start_shell().await?;
-        let executor = Arc::new(executor);
-        let _ = server.executor.set(Arc::clone(&executor));
-        let warming = Arc::clone(&executor);
-        tokio::spawn(async move { warming.start_kernel().await });
-        Ok::<_, ActionError>((executor, shells))
+        let main = actions.main.clone();
+        let tools = LocalTools::new(sandbox.clone(), &server.directory);
+        let executor = Arc::new(Executor::new(actions, tools));
+        if let Err(error) = executor.start_shell().await {
+            sandbox.shut_down().await;
+            return Err(error);
+        }
+        // It is set here only.
+        let _ = server.executor.set(executor);
+        if server.plugins.jupyter {
+            let warming = sandbox.clone();
+            tokio::spawn(async move {
+                // The first cell will say why its kernel does not start.
+                if let Err(error) = warming.warm_up(&main).await {
+                    tracing::debug!(%error, "the kernel did not start");
+                }
+            });
+        }
+        Ok::<_, ActionError>(sandbox)
     };
     tokio::pin!(started, shutdown);
-    let (executor, shells) = tokio::select! {
+    let sandbox = tokio::select! {
         started = &mut started => {
             let started = started?;
             shutdown.await;
@@ -115,9 +137,8 @@ pub async fn serve(
         },
     };
     drop(stop);
-    // What waits for a command learns from its end that there is nothing to wait for.
-    executor.end_kernel().await;
-    shells.shut_down().await;
+    // Requests that wait for a command learn of its end, and end themselves.
+    sandbox.shut_down().await;
     if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {
         accepting.abort();
     }
@@ -125,8 +146,8 @@ pub async fn serve(
 }
 
 impl Server {
-    /// What carries actions out, as soon as it is ready.
-    pub(super) async fn executor(&self) -> &Arc<Executor<OwnShells>> {
+    /// Carries actions out. Waits until the shell is ready.
+    pub(super) async fn executor(&self) -> &Arc<Executor<LocalTools>> {
         self.executor.wait().await
     }
 

@@ -1,7 +1,7 @@
 //! The editor behind `file_editor` in cells: the one of the actions, asked in lines of JSON.
 //!
 //! A kernel starts it as `openhands-edge edit`, so it has the kernel's user and walls. It remembers its own edits
-//! only; those of `edit` actions are the server's to take back.
+//! only, and cannot undo those of `edit` actions.
 
 use std::{
     env,
@@ -13,17 +13,26 @@ use serde_json::{Map, Value};
 
 use super::execute::relative_path;
 use crate::{
-    action::{self, Action, ActionError},
+    action::{Action, ActionError, Files, Observation},
     event::{self, Answer, ErrorForm, Event},
+    tools::FileTools,
 };
-use sandbox_files::{Editor, Workspace};
+
+/// The module that cells find, except for the line that says how the editor is started.
+const SKILLS: &str = include_str!("../skills.py");
+
+/// Python source that gives cells `file_editor`, behind which is this program.
+pub fn prelude(program: &Path) -> String {
+    let program = Value::from(program.to_string_lossy());
+    format!("{SKILLS}\nEDITOR[:] = [{program}, \"edit\"]\n")
+}
 
 /// Answers each line, the arguments of an edit or a view, with one observation, until there are no more.
-pub fn edit_lines(requests: impl BufRead, mut answers: impl Write) -> io::Result<()> {
-    let (editor, directory) = (Editor::default(), env::current_dir()?);
+pub async fn edit_lines(requests: impl BufRead, mut answers: impl Write) -> io::Result<()> {
+    let (files, directory) = (Files::new(FileTools::new()), env::current_dir()?);
     for request in requests.lines() {
         let answer = match serde_json::from_str(&request?) {
-            Ok(arguments) => edit(arguments, &editor, &directory),
+            Ok(arguments) => edit(arguments, &files, &directory).await,
             Err(error) => failed(error.to_string()),
         };
         serde_json::to_writer(&mut answers, &answer)?;
@@ -33,7 +42,11 @@ pub fn edit_lines(requests: impl BufRead, mut answers: impl Write) -> io::Result
     Ok(())
 }
 
-fn edit(mut arguments: Map<String, Value>, editor: &Editor, directory: &Path) -> Answer {
+async fn edit(
+    mut arguments: Map<String, Value>,
+    files: &Files<FileTools>,
+    directory: &Path,
+) -> Answer {
     // Only a view has a range, and it has no other command.
     let name = match arguments.get("command").and_then(Value::as_str) {
         Some("view") => {
@@ -47,25 +60,27 @@ fn edit(mut arguments: Map<String, Value>, editor: &Editor, directory: &Path) ->
         Ok(event) => event,
         Err(malformed) => return failed(malformed.to_string()),
     };
-    let observed = action.and_then(|action| match relative_path(&action, directory) {
-        Some(error) => Err(error),
-        None => carry_out(&action, editor),
-    });
+    let observed = match action {
+        Ok(action) => match relative_path(&action, directory) {
+            Some(error) => Err(error),
+            None => carry_out(&action, files).await,
+        },
+        Err(error) => Err(error),
+    };
     question.answer(observed, directory, ErrorForm::default())
 }
 
-fn carry_out(action: &Action, editor: &Editor) -> Result<action::Observation, ActionError> {
-    let workspace = Workspace::whole_file_system();
+async fn carry_out(action: &Action, files: &Files<FileTools>) -> Result<Observation, ActionError> {
     match action {
-        Action::Read(read) => action::read(&workspace.path(&read.path)?, read),
-        Action::Edit(edit) => action::edit(&workspace.path(&edit.path)?, editor, edit),
+        Action::Read(read) => files.read(&read.path, read).await,
+        Action::Edit(edit) => files.edit(&edit.path, edit).await,
         _ => unreachable!("only these two are parsed"),
     }
 }
 
-/// As the editor tells of what it does not understand.
+/// The observation of a request that the editor does not understand.
 fn failed(reason: String) -> Answer {
-    Answer::error(&ActionError::Invalid(format!("ERROR:\n{reason}")), ErrorForm::default())
+    event::error(&ActionError::Invalid(format!("ERROR:\n{reason}")), ErrorForm::default())
 }
 
 #[cfg(test)]
@@ -74,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn every_line_is_answered() {
+    #[tokio::test]
+    async fn every_line_is_answered() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         let path = path.to_str().unwrap();
@@ -91,7 +106,7 @@ mod tests {
             json!({"command": "undo_edit", "path": path}).to_string(),
         ];
         let mut answers = Vec::new();
-        edit_lines(requests.join("\n").as_bytes(), &mut answers).unwrap();
+        edit_lines(requests.join("\n").as_bytes(), &mut answers).await.unwrap();
         let answers = String::from_utf8(answers).unwrap();
         let contents = answers.lines().map(|line| {
             let answer: Value = serde_json::from_str(line).unwrap();

@@ -81,7 +81,7 @@ pub(super) async fn upload_file(
         return Err(Failure::invalid("a recursive upload must be a zip file"));
     }
     let place = directory.absolute().join(&name);
-    let workspace = server.executor().await.workspace().clone();
+    let workspace = server.workspace.clone();
     blocking(move || match is_archive {
         true => unpack(content, &directory),
         false => {
@@ -101,7 +101,7 @@ pub(super) async fn download_files(
 ) -> Result<Response, Failure> {
     let Query(Download { path }) = query.map_err(query_failure)?;
     let place = absolute(&server, &path).await?;
-    let workspace = server.executor().await.workspace().clone();
+    let workspace = server.workspace.clone();
     let (archive, size) = blocking(move || pack(&place, &workspace)).await?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name =
@@ -135,9 +135,9 @@ pub(super) async fn list_files(
         false => serde_json::from_slice(&body)
             .map_err(|error| Failure::unprocessable("body", &error.to_string()))?,
     };
-    let executor = server.executor().await;
-    let directory = executor.initial_directory().join(path.unwrap_or_default());
-    let workspace = executor.workspace().clone();
+    server.executor().await;
+    let directory = server.directory.join(path.unwrap_or_default());
+    let workspace = server.workspace.clone();
     let names = blocking(move || Ok(names(&workspace, &directory).unwrap_or_default())).await?;
     Ok(Json(names))
 }
@@ -335,7 +335,8 @@ async fn absolute(server: &Server, path: &Path) -> Result<WorkspacePath, Failure
     if !path.is_absolute() {
         return Err(Failure::invalid(&format!("{} must be an absolute path", path.display())));
     }
-    Ok(server.executor().await.workspace().path(path)?)
+    server.executor().await;
+    Ok(server.workspace.path(path)?)
 }
 
 async fn blocking<T: Send + 'static>(

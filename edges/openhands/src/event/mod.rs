@@ -18,7 +18,8 @@ use arguments::{
     PathArguments, ReadArguments, RemoveArguments, RunArguments, WriteArguments,
 };
 
-pub use answer::{Answer, ErrorForm};
+pub use answer::{ErrorForm, error};
+pub use bridge_protocol::methods::action::Observation as Answer;
 
 /// Arguments that mean nothing here, and those that only older clients send.
 const IGNORED: [&str; 10] = [

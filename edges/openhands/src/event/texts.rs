@@ -3,10 +3,10 @@
 use std::{fmt::Write as _, path::Path, time::Duration};
 
 use crate::action::{
-    ActionError, CellObservation, CellOutcome, Completion, Edition, NothingRunning, Outcome, Page,
-    ReadContent, Renewal, RunObservation,
+    ActionError, CellObservation, CellOutcome, Completion, Edition, FileError, FileProblem,
+    NothingRunning, Outcome, Page, ReadContent, Renewal, RunObservation,
 };
-use sandbox_files::{self as files, numbered};
+use sandbox_files::{numbered, unified_diff_of_lines};
 
 /// Characters of a command's output that are told; of more, the beginning and the end.
 const OUTPUT_CHARACTERS: usize = 30_000;
@@ -194,59 +194,62 @@ pub(super) fn error(error: &ActionError) -> String {
 
 /// Why a file could not be read or written as it is.
 pub(super) fn file_error(error: &ActionError, path: &str, cwd: &Path) -> String {
-    match error {
-        ActionError::File(files::Error::Binary { .. }) => BINARY_FILE.into(),
-        ActionError::File(files::Error::NotFound { .. }) => {
+    let problem = match error {
+        ActionError::File(FileError { problem, .. }) => problem,
+        ActionError::NotUtf8(path) => {
+            return format!("File could not be decoded as utf-8: {}.", path.display());
+        }
+        error => return error.to_string(),
+    };
+    match problem {
+        FileProblem::Binary => BINARY_FILE.into(),
+        FileProblem::NotFound => {
             format!("File not found: {path}. Your current working directory is {}.", cwd.display())
         }
-        ActionError::File(files::Error::IsDirectory { .. }) => {
+        FileProblem::IsDirectory => {
             format!("Path is a directory: {path}. You can only use files here.")
         }
-        ActionError::NotUtf8(path) => {
-            format!("File could not be decoded as utf-8: {}.", path.display())
-        }
-        error => error.to_string(),
+        _ => error.to_string(),
     }
 }
 
 /// Why the editor did nothing.
 pub(super) fn editor_error(what: &ActionError, path: &str, old: &str) -> String {
-    use files::Error;
     let (ActionError::File(error) | ActionError::Unwritten(error)) = what else {
         return what.to_string();
     };
-    match error {
-        Error::NotFound { .. } if matches!(what, ActionError::Unwritten(_)) => {
+    match &error.problem {
+        FileProblem::NotFound if matches!(what, ActionError::Unwritten(_)) => {
             let directory = Path::new(path).parent().unwrap_or(Path::new("/")).display();
             format!("Ran into a missing directory, {directory}, while trying to write to {path}")
         }
-        Error::NotFound { .. } => {
+        FileProblem::NotFound => {
             format!("Invalid `path` parameter: {path}. It does not exist; check the name.")
         }
-        Error::Exists { .. } => format!(
+        FileProblem::Exists => format!(
             "Invalid `path` parameter: {path}. File already exists at: {path}; `create` only makes \
              new ones."
         ),
-        Error::TooLarge { size, limit, .. } => format!(
+        FileProblem::TooLarge { size, limit } => format!(
             "File validation failed for {path}: it has {:.1}MB, and {}MB is the maximum.",
             megabytes(*size),
             limit >> 20
         ),
-        Error::Binary { .. } => {
+        FileProblem::Binary => {
             format!("File validation failed for {path}: it is binary and cannot be edited as text.")
         }
-        Error::SameText { .. } => "No replacement was performed. `new_str` and `old_str` must be \
+        FileProblem::SameText => "No replacement was performed. `new_str` and `old_str` must be \
             different."
             .into(),
-        Error::NoMatch { .. } => format!(
+        FileProblem::NoMatch => format!(
             "No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
         ),
-        Error::Several { lines, .. } => format!(
+        FileProblem::Several(lines) => format!(
             "No replacement was performed. Multiple occurrences of old_str `{old}` in lines {lines:?}. \
              Add lines around it until it is unique."
         ),
-        Error::NoHistory { .. } => format!("No edit history found for {path}."),
-        error => {
+        FileProblem::NoHistory => format!("No edit history found for {path}."),
+        _ => {
             let doing = if matches!(what, ActionError::File(_)) { "read" } else { "write to" };
             format!("Ran into an error ({error}) while trying to {doing} {path}")
         }
@@ -316,7 +319,7 @@ pub(super) fn diff(path: &str, before: &str, after: &str) -> String {
     if before == after {
         return String::new();
     }
-    let diff = files::unified_diff_of_lines(before, after, (path, path));
+    let diff = unified_diff_of_lines(before, after, (path, path));
     let lines = diff.lines().map(str::trim_end).collect::<Vec<_>>();
     lines.join("\n")
 }

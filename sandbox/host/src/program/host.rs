@@ -70,7 +70,7 @@ pub(super) struct HostArguments {
     connect: Option<Address>,
 
     /// The file that holds a host token
-    #[arg(long, value_name = "FILE", requires = "connect")]
+    #[arg(long, value_name = "FILE", requires = "connect", conflicts_with = "connection_fd")]
     token_file: Option<PathBuf>,
 
     #[command(flatten)]

@@ -1,0 +1,504 @@
+//! Reads, writes and edits files for an agent, with the `file/*` tools of a runtime.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bridge_protocol::methods::{MethodType, file};
+use sandbox_files::{LINES_REPORTED, line_count, media_type_by_name, select_lines};
+
+use super::{
+    ActionError, Edit, EditCommand, EditObservation, Edition, FileError, FileProblem, Observation,
+    Read, ReadAs, ReadContent, Write, text_edit::{self, TextEdit},
+};
+use crate::tools::{Listener, Tools};
+
+/// Larger files are not read in one go.
+const READ_BYTES: u64 = 64 << 20;
+/// Larger files are not edited.
+const EDIT_BYTES: u64 = 10 << 20;
+/// Extensions of files that are handed over as data.
+const MEDIA: [&str; 9] = ["png", "jpg", "jpeg", "bmp", "gif", "pdf", "mp4", "webm", "ogg"];
+/// Extensions of documents, which no editor of text shall touch.
+const DOCUMENTS: [&str; 8] = ["docx", "xlsx", "pptx", "pdf", "mp3", "wav", "m4a", "flac"];
+/// The mode of new files: agent and user are often of one group.
+const NEW_FILE_MODE: u32 = 0o664;
+/// How often an edit is tried anew because somebody else has changed the file since it was read.
+const ATTEMPTS: usize = 5;
+/// Bytes of created files that are remembered for undo.
+const CREATED_BYTES: usize = 8 << 20;
+
+/// The files of a runtime, as an agent uses them. All paths are absolute.
+#[derive(Debug)]
+pub(crate) struct Files<T> {
+    tools: T,
+    /// Files that the agent has created, with their first text. Undoing a creation does not remove the file; it only
+    /// undoes what came later.
+    created: Mutex<HashMap<PathBuf, String>>,
+}
+
+/// Text of a file with its version.
+struct Document {
+    /// With `\n` for every line end.
+    text: String,
+    version: Option<file::Version>,
+    is_utf8: bool,
+}
+
+impl<T: Tools> Files<T> {
+    pub(crate) fn new(tools: T) -> Self {
+        Self { tools, created: Mutex::default() }
+    }
+
+    /// Reads a file. `path` is the absolute path of `read.path`.
+    pub(crate) async fn read(&self, path: &Path, read: &Read) -> Result<Observation, ActionError> {
+        let (path, content) = match read.form {
+            ReadAs::Slice { start, end } => {
+                let content = match media_type(path) {
+                    Some(media_type) => {
+                        ReadContent::Media { media_type, bytes: self.bytes(path).await?.0 }
+                    }
+                    None => ReadContent::Text(slice(&self.utf8(path).await?, start, end)),
+                };
+                (path.to_owned(), content)
+            }
+            ReadAs::View { range } => (read.path.clone(), self.view(path, range).await?),
+        };
+        Ok(Observation::Read { path, content })
+    }
+
+    /// Writes lines of a file, or all of it.
+    pub(crate) async fn write(&self, path: &Path, write: &Write) -> Result<(), ActionError> {
+        let new = write.content.clone() + "\n";
+        let mut params = write_params(path, String::new());
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match self.bytes(path).await {
+                Err(ActionError::File(FileError { problem: FileProblem::NotFound, .. })) => {
+                    params.text = Some(new.clone());
+                    params.mode = Some(NEW_FILE_MODE);
+                }
+                Err(error) => return Err(error),
+                // Every file in UTF-8 has lines, even one that is not for people.
+                Ok((old, version)) => {
+                    let old = String::from_utf8(old)
+                        .map_err(|_| ActionError::NotUtf8(path.to_owned()))?;
+                    let lines = old.split_inclusive('\n').collect::<Vec<_>>();
+                    let place = |line: i64| usize::try_from(line).unwrap_or(0).min(lines.len());
+                    let kept = if write.end == -1 { &[] } else { &lines[place(write.end)..] };
+                    let text = lines[..place(write.start)].concat() + &new + &kept.concat();
+                    params.text = Some(text);
+                    params.if_version = version;
+                }
+            }
+            match self.call::<file::Write>(&params).await {
+                Err(ActionError::File(error)) if is_worth_another(&error, attempts) => {}
+                written => return written.map(drop),
+            }
+        }
+    }
+
+    /// Keeps a picture. Returns whether it could be kept.
+    pub(crate) async fn keep(&self, path: &Path, base64: String) -> bool {
+        let params =
+            file::WriteParams { text: None, base64: Some(base64), ..write_params(path, String::new()) };
+        match self.call::<file::Write>(&params).await {
+            Ok(_) => true,
+            Err(error) => {
+                tracing::debug!(%error, "a picture of a page could not be kept");
+                false
+            }
+        }
+    }
+
+    /// Changes a file, views it, or undoes a change.
+    pub(crate) async fn edit(&self, path: &Path, edit: &Edit) -> Result<Observation, ActionError> {
+        self.check_path(path, edit).await?;
+        let edition = match &edit.command {
+            EditCommand::Wrong { reason, .. } => return Err(ActionError::Invalid(reason.clone())),
+            EditCommand::Create { text } => {
+                self.create(path, text).await?;
+                Edition::Created { text: text.clone() }
+            }
+            EditCommand::View => Edition::Viewed(self.view(path, None).await?),
+            EditCommand::Replace { old, new } => {
+                let edited = self.replace(path, old, new).await?;
+                let (snippet, first) = edited.snippet();
+                Edition::Replaced { before: edited.before, after: edited.after, snippet, first }
+            }
+            EditCommand::Insert { line, text } => {
+                let edited = self.insert(path, *line, text).await?;
+                let (snippet, first) = edited.snippet();
+                Edition::Inserted { before: edited.before, after: edited.after, snippet, first }
+            }
+            EditCommand::Undo => self.undo(path).await?,
+        };
+        Ok(Observation::Edited(EditObservation { path: edit.path.clone(), edition }))
+    }
+
+    /// Creates a file in a directory that exists.
+    async fn create(&self, path: &Path, text: &str) -> Result<(), ActionError> {
+        if let Some(parent) = path.parent() {
+            self.stat(parent).await.map_err(unwritten)?;
+        }
+        let params = file::WriteParams { replace: false, ..write_params(path, text.to_owned()) };
+        self.call::<file::Write>(&params).await.map_err(unwritten)?;
+        let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = created.values().map(String::len).sum::<usize>() + text.len();
+        if bytes > CREATED_BYTES {
+            created.clear();
+        }
+        created.insert(path.to_owned(), text.to_owned());
+        Ok(())
+    }
+
+    async fn replace(&self, path: &Path, old: &str, new: &str) -> Result<TextEdit, ActionError> {
+        self.change(path, |document| {
+            if old.is_empty() {
+                if !document.is_utf8 {
+                    return Err(ActionError::NotUtf8(path.to_owned()));
+                }
+                let lines = line_count(&document.text).max(1);
+                let lines = (1..=lines.min(LINES_REPORTED)).collect();
+                return Err(FileError::new(FileProblem::Several(lines), "the text is empty").into());
+            }
+            let replaced = match text_edit::replace_once(&document.text, old, new) {
+                Err(FileProblem::NoMatch) if !old.trim().is_empty() => {
+                    text_edit::replace_once(&document.text, old.trim(), new.trim())
+                }
+                replaced => replaced,
+            };
+            replaced.map_err(|problem| {
+                let text = format!("the text to replace in {}: {problem:?}", path.display());
+                FileError::new(problem, text).into()
+            })
+        })
+        .await
+    }
+
+    async fn insert(&self, path: &Path, line: i64, text: &str) -> Result<TextEdit, ActionError> {
+        self.change(path, |document| {
+            let lines = line_count(&document.text);
+            match usize::try_from(line).ok().filter(|&line| line <= lines) {
+                Some(line) => Ok(text_edit::insert_after(&document.text, line, text)),
+                None => Err(no_such_place(line, lines)),
+            }
+        })
+        .await
+    }
+
+    /// Reads a file, decides on a change, and makes it, if nobody else has changed the file meanwhile.
+    async fn change(
+        &self,
+        path: &Path,
+        decide: impl Fn(&Document) -> Result<TextEdit, ActionError>,
+    ) -> Result<TextEdit, ActionError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let document = self.document(path).await?;
+            let edit = decide(&document)?;
+            let params = file::EditParams {
+                path: shown(path),
+                old_text: edit.old.clone(),
+                insert_after: edit.insert_after,
+                new_text: edit.new.clone(),
+                if_version: document.version,
+            };
+            match self.call::<file::Edit>(&params).await {
+                Ok(_) => return Ok(edit),
+                Err(ActionError::File(error)) if is_worth_another(&error, attempts) => {}
+                // It could be read, so it is the writing that failed.
+                Err(error) => return Err(unwritten(error)),
+            }
+        }
+    }
+
+    async fn undo(&self, path: &Path) -> Result<Edition, ActionError> {
+        let before = self.text_or_nothing(path).await?;
+        let params = file::UndoParams { path: shown(path), force: true };
+        match self.call::<file::Undo>(&params).await {
+            Ok(_) => {}
+            Err(ActionError::File(error)) if error.problem == FileProblem::NoHistory => {
+                let created =
+                    self.created.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+                let Some(text) = created else { return Err(error.into()) };
+                self.call::<file::Write>(&write_params(path, text)).await.map_err(unwritten)?;
+            }
+            Err(error) => return Err(unwritten(error)),
+        }
+        let after = self.text_or_nothing(path).await?;
+        Ok(Edition::Undone { before, after })
+    }
+
+    /// Checks what must be right before the parameters of an edit count.
+    async fn check_path(&self, path: &Path, edit: &Edit) -> Result<(), ActionError> {
+        let found = self.stat(path).await;
+        let creates = matches!(
+            edit.command,
+            EditCommand::Create { .. } | EditCommand::Wrong { creates: true, .. }
+        );
+        let wrong = |hint: &str| ActionError::Argument {
+            name: "path",
+            value: edit.path.display().to_string(),
+            hint: hint.into(),
+        };
+        match found {
+            Ok(_) if creates => {
+                let text = format!(
+                    "{} exists already: choose another name, or ask to replace it",
+                    edit.path.display()
+                );
+                return Err(FileError::new(FileProblem::Exists, text).into());
+            }
+            Err(error) if !creates => return Err(error),
+            // The runtime cannot be called, which creating would not change.
+            Err(error @ ActionError::Call(_)) => return Err(error),
+            _ if edit.command == EditCommand::View => return Ok(()),
+            Ok(found) if found.kind == file::FileKind::Directory => {
+                return Err(wrong("It is a directory, which can be viewed only."));
+            }
+            _ => {}
+        }
+        let extension = edit.path.extension().map(OsStr::to_ascii_lowercase);
+        match extension.as_ref().and_then(|extension| extension.to_str()) {
+            Some(extension) if DOCUMENTS.contains(&extension) => {
+                Err(wrong("It is a document, which cannot be edited as text."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn view(&self, path: &Path, range: Option<[i64; 2]>) -> Result<ReadContent, ActionError> {
+        let is_directory = self.stat(path).await?.kind == file::FileKind::Directory;
+        let Some([first, last]) = range else {
+            return if is_directory { self.view_directory(path).await } else { self.view_whole(path).await };
+        };
+        let wrong = |hint: String| ActionError::Argument {
+            name: "view_range",
+            value: format!("[{first}, {last}]"),
+            hint,
+        };
+        if is_directory {
+            return Err(wrong("A directory has no lines; leave the range out.".into()));
+        }
+        let text = self.document(path).await?.text;
+        let lines = line_count(&text);
+        let from = usize::try_from(first).unwrap_or(0);
+        if from < 1 || from > lines {
+            return Err(wrong(format!("The first line must be one of the file's: 1 to {lines}.")));
+        }
+        if last != -1 && last < first {
+            return Err(wrong("The last line must not come before the first.".into()));
+        }
+        let to = usize::try_from(last).unwrap_or(lines);
+        let chosen = select_lines(&text, from, to.min(lines));
+        let chosen = chosen.strip_suffix('\n').unwrap_or(chosen);
+        Ok(ReadContent::Lines {
+            text: chosen.to_owned(),
+            first: from,
+            only: (to > lines).then_some(lines),
+        })
+    }
+
+    async fn view_whole(&self, path: &Path) -> Result<ReadContent, ActionError> {
+        Ok(ReadContent::Lines { text: self.document(path).await?.text, first: 1, only: None })
+    }
+
+    async fn view_directory(&self, path: &Path) -> Result<ReadContent, ActionError> {
+        let params =
+            file::ListParams { path: shown(path), nested: true, hidden: false, limit: None };
+        let listing = self.call::<file::List>(&params).await?;
+        let top = shown(path);
+        let top = top.trim_end_matches('/');
+        let show = |entry: &file::FileEntry| {
+            let is_directory = entry.target.unwrap_or(entry.kind) == file::FileKind::Directory;
+            format!("{top}/{}{}", entry.path, if is_directory { "/" } else { "" })
+        };
+        let mut entries = vec![format!("{top}/")];
+        entries.extend(listing.entries.iter().map(show));
+        Ok(ReadContent::Directory { entries, hidden: listing.hidden_left_out })
+    }
+
+    /// The text of a file as it is edited: in any encoding, with `\n` for every line end.
+    async fn document(&self, path: &Path) -> Result<Document, ActionError> {
+        let params = file::ReadParams {
+            path: shown(path),
+            limit_bytes: Some(EDIT_BYTES),
+            ..file::ReadParams::default()
+        };
+        match self.call::<file::Read>(&params).await {
+            Ok(file::ReadResult::Text { text, encoding, version, .. }) => {
+                let is_utf8 = encoding == "UTF-8";
+                let text = if text.contains('\r') { text.replace("\r\n", "\n") } else { text };
+                Ok(Document { text, version, is_utf8 })
+            }
+            Ok(_) => {
+                let text = format!("{} is binary: read it as bytes", path.display());
+                Err(FileError::new(FileProblem::Binary, text).into())
+            }
+            Err(error) => Err(self.with_size(path, EDIT_BYTES, error).await),
+        }
+    }
+
+    /// The text of a file, empty if there is none or it is no text.
+    async fn text_or_nothing(&self, path: &Path) -> Result<String, ActionError> {
+        match self.document(path).await {
+            Ok(document) => Ok(document.text),
+            Err(ActionError::File(FileError {
+                problem: FileProblem::NotFound | FileProblem::Binary | FileProblem::TooLarge { .. },
+                ..
+            })) => Ok(String::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The text of a file in UTF-8, with its byte order mark: the mark is a part of the lines that are kept.
+    async fn utf8(&self, path: &Path) -> Result<String, ActionError> {
+        let (bytes, _) = self.bytes(path).await?;
+        match String::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => return Ok(text),
+            _ => {}
+        }
+        // Not UTF-8, or not text at all: the runtime knows.
+        match self.document(path).await {
+            Ok(Document { is_utf8: true, text, .. }) => Ok(text),
+            Ok(_) => Err(ActionError::NotUtf8(path.to_owned())),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn bytes(&self, path: &Path) -> Result<(Vec<u8>, Option<file::Version>), ActionError> {
+        let params = file::ReadParams {
+            path: shown(path),
+            raw: true,
+            limit_bytes: Some(READ_BYTES),
+            ..file::ReadParams::default()
+        };
+        match self.call::<file::Read>(&params).await {
+            Ok(file::ReadResult::Raw { base64, version }) => {
+                let bytes = BASE64_STANDARD.decode(base64).map_err(|error| {
+                    ActionError::Internal(format!("the content cannot be read: {error}"))
+                })?;
+                Ok((bytes, version))
+            }
+            Ok(_) => Err(ActionError::Internal("the runtime did not return raw bytes".into())),
+            Err(error) => Err(self.with_size(path, READ_BYTES, error).await),
+        }
+    }
+
+    /// Adds the size of a file that is too large.
+    async fn with_size(&self, path: &Path, limit: u64, error: ActionError) -> ActionError {
+        match error {
+            ActionError::File(FileError { problem: FileProblem::TooLarge { .. }, text }) => {
+                let size = self.stat(path).await.map_or(0, |found| found.size);
+                FileError::new(FileProblem::TooLarge { size, limit }, text).into()
+            }
+            error => error,
+        }
+    }
+
+    async fn stat(&self, path: &Path) -> Result<file::StatResult, ActionError> {
+        self.call::<file::Stat>(&file::StatParams { path: shown(path), follow: true }).await
+    }
+
+    /// Calls a `file/*` tool.
+    pub(super) async fn call<M: MethodType>(
+        &self,
+        params: &M::Params,
+    ) -> Result<M::Result, ActionError>
+    where
+        M::Params: Sync,
+        M::Result: Send,
+    {
+        self.tools.call::<M>(params, Listener::default()).await.map_err(ActionError::of_file)
+    }
+}
+
+/// Whether to read the file and try again: somebody else has changed it in between.
+fn is_worth_another(error: &FileError, attempts: usize) -> bool {
+    error.problem == FileProblem::Changed && attempts < ATTEMPTS
+}
+
+fn write_params(path: &Path, text: String) -> file::WriteParams {
+    file::WriteParams {
+        path: shown(path),
+        text: Some(text),
+        base64: None,
+        replace: true,
+        mode: None,
+        if_version: None,
+    }
+}
+
+/// The error of a file that could be read, but not written.
+fn unwritten(error: ActionError) -> ActionError {
+    match error {
+        ActionError::File(error) => ActionError::Unwritten(error),
+        error => error,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Lines from `start` to before `end`; see [`ReadAs::Slice`].
+fn slice(text: &str, start: i64, end: i64) -> String {
+    let lines = text.split_inclusive('\n').collect::<Vec<_>>();
+    let clamp = |line: i64| usize::try_from(line).unwrap_or(0).min(lines.len());
+    let (begin, end) = match end {
+        -1 => (clamp(start), lines.len()),
+        _ => {
+            let begin = clamp(start).min(lines.len().saturating_sub(2));
+            (begin, clamp(end).max(begin + 1).min(lines.len()))
+        }
+    };
+    lines[begin.min(end)..end].concat()
+}
+
+fn media_type(path: &Path) -> Option<&'static str> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    MEDIA.contains(&extension.as_str()).then(|| media_type_by_name(path)).flatten()
+}
+
+fn no_such_place(line: i64, lines: usize) -> ActionError {
+    ActionError::Argument {
+        name: "insert_line",
+        value: line.to_string(),
+        hint: format!("It should be within the range of allowed values: [0, {lines}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_clamped_as_agents_know_it() {
+        let text = "1\n2\n3\n4\n";
+        for (start, end, expected) in [
+            (0, -1, "1\n2\n3\n4\n"),
+            (1, 2, "2\n"),
+            (0, 1, "1\n"),
+            (2, -1, "3\n4\n"),
+            (3, 3, "3\n"),
+            (10, 20, "3\n4\n"),
+            (-5, 2, "1\n2\n"),
+            (0, 100, "1\n2\n3\n4\n"),
+            (4, 5, "3\n4\n"),
+            (2, 4, "3\n4\n"),
+            (9, -1, ""),
+        ] {
+            assert_eq!(slice(text, start, end), expected, "{start}..{end}");
+        }
+        assert_eq!(slice("", 0, -1), "");
+        assert_eq!(slice("", 3, 5), "");
+        assert_eq!(slice("x", 0, 0), "x");
+    }
+}

@@ -1,0 +1,313 @@
+//! `action/*` at a broker: the actions of agents, carried out with the tools of the runtime that each caller
+//! chose.
+//!
+//! Each shell name of a runtime belongs to one agent: it has an executor, which keeps the order of its commands.
+//! An action runs in a task of its own, so that a cancel can interrupt its command although nobody waits for the
+//! answer any more. A caller that leaves without a cancel ends only the wait.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bridge_protocol::methods::action::{
+    CancelParams, Execute, ExecuteParams, Observation as Answer, OutputPiece,
+};
+use bridge_protocol::methods::shell::ShellName;
+use bridge_protocol::methods::{Empty, MethodType};
+use bridge_protocol::text::brief;
+use bridge_protocol::timeout::Allowance;
+use bridge_protocol::{ErrorKind, WireError};
+use serde_json::{Map, json};
+use tokio::sync::mpsc;
+
+use crate::action::{
+    self, Action, ActionError, Cancellation, ErrorKind as ActionErrorKind, Executor, Request, Run,
+    RunIn, Settings, Watch,
+};
+use crate::event::{self, ErrorForm, Event, Malformed};
+use crate::tools::{Route, Tools};
+
+/// A command that is silent for so long is no longer waited for.
+const QUIET: Duration = Duration::from_secs(10);
+/// Pieces of output that may wait to be sent.
+const PIECES: usize = 16;
+/// Longest name of an action in bytes.
+const NAME_BYTES: usize = 256;
+/// Agents that there may be at once: as many as a sandbox has shells.
+const AGENTS: usize = 64;
+
+/// Why a caller no longer waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// The caller has cancelled: the action is to be interrupted.
+    Cancelled,
+    /// The caller has gone, or its time is over: a command goes on.
+    Gone,
+}
+
+/// All agents, and what they are doing.
+pub struct ActionService<T> {
+    /// Calls the runtime that a route leads to.
+    connect: Box<dyn Fn(Route) -> T + Send + Sync>,
+    form: ErrorForm,
+    agents: Mutex<HashMap<(String, Route), Arc<Executor<T>>>>,
+    /// Actions under way that have a name.
+    named: Mutex<HashMap<String, Arc<Cancellation>>>,
+}
+
+impl<T> std::fmt::Debug for ActionService<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("ActionService");
+        shown.field("agents", &lock(&self.agents).len()).field("named", &lock(&self.named).len());
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl<T: Tools> ActionService<T> {
+    /// Calls the tools of each runtime by what `connect` returns. With `traces`, errors say where they come from.
+    pub fn new(connect: impl Fn(Route) -> T + Send + Sync + 'static, traces: bool) -> Self {
+        Self {
+            connect: Box::new(connect),
+            form: ErrorForm { typed: true, traces },
+            agents: Mutex::default(),
+            named: Mutex::default(),
+        }
+    }
+
+    /// `action/execute`. `on_piece` takes the output as it comes; `left` comes when the caller no longer waits.
+    pub async fn execute(
+        &self,
+        params: ExecuteParams,
+        on_piece: impl AsyncFn(OutputPiece),
+        left: impl Future<Output = Left>,
+    ) -> Result<Answer, WireError> {
+        required(&params.action, "action")?;
+        let shell = checked(params.shell)?;
+        let route = Route { runtime_id: params.runtime_id, path: params.path };
+        // From here to the agent's own queue nothing is awaited, unless there are very many agents: actions keep
+        // their order.
+        let agent = match self.known_agent(&shell, &route) {
+            Some(agent) => agent,
+            None => self.new_agent(shell, route).await?,
+        };
+        let Event { action, question } = match event::parse(&params.action, params.args) {
+            Ok(event) => event,
+            Err(Malformed::UnknownAction(reason)) => {
+                return Err(with_reason(ErrorKind::InvalidParams, reason, "unknownAction"));
+            }
+            Err(Malformed::Arguments(reason)) => {
+                let answer = event::error(&ActionError::Invalid(reason), self.form);
+                return Ok(Answer { cause: params.action_id, ..answer });
+            }
+        };
+        let cancellation = Arc::new(Cancellation::default());
+        let _named = self.name(params.action_id.as_deref(), &cancellation)?;
+        let result = match action {
+            Ok(action) => {
+                let timeout = Allowance::new(params.timeout, Execute::NAME).host_limit();
+                let request = Request { action, timeout };
+                let on_piece = params.stream.then_some(on_piece);
+                carry_out(&agent, request, on_piece, cancellation, left).await?
+            }
+            Err(error) => Err(error),
+        };
+        match result {
+            Err(ActionError::Call(error)) => Err(error),
+            Err(error) if is_failure(error.kind()) => Err(failure(&error)),
+            result => {
+                let answer = question.observe(result, &agent, self.form).await;
+                Ok(Answer { cause: params.action_id, ..answer })
+            }
+        }
+    }
+
+    /// `action/cancel`.
+    pub fn cancel(&self, params: &CancelParams) -> Result<Empty, WireError> {
+        required(&params.action_id, "actionId")?;
+        match lock(&self.named).get(&params.action_id) {
+            Some(cancellation) => {
+                cancellation.cancel();
+                Ok(Empty {})
+            }
+            None => {
+                let reason = format!(
+                    "no action {:?} is under way: it has ended, or was never begun",
+                    brief(&params.action_id)
+                );
+                Err(with_reason(ErrorKind::NotFound, reason, "noSuchAction"))
+            }
+        }
+    }
+
+    fn known_agent(&self, shell: &ShellName, route: &Route) -> Option<Arc<Executor<T>>> {
+        lock(&self.agents).get(&(shell.0.clone(), route.clone())).map(Arc::clone)
+    }
+
+    /// The agent whose shell this is, which is made if there is none yet.
+    async fn new_agent(
+        &self,
+        shell: ShellName,
+        route: Route,
+    ) -> Result<Arc<Executor<T>>, WireError> {
+        if lock(&self.agents).len() >= AGENTS {
+            self.forget_ended().await;
+        }
+        let mut agents = lock(&self.agents);
+        let key = (shell.0.clone(), route.clone());
+        if let Some(agent) = agents.get(&key) {
+            return Ok(Arc::clone(agent));
+        }
+        if agents.len() >= AGENTS {
+            let reason = format!("there are {AGENTS} agents already: close the shells of some");
+            return Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"));
+        }
+        let settings =
+            Settings { main: shell, bash: PathBuf::from("bash"), quiet: QUIET, pages: true };
+        let agent = Arc::new(Executor::new(settings, (self.connect)(route)));
+        agents.insert(key, Arc::clone(&agent));
+        Ok(agent)
+    }
+
+    /// Forgets the agents that do nothing and have no shell.
+    async fn forget_ended(&self) {
+        let idle: Vec<_> = {
+            let agents = lock(&self.agents);
+            let idle = agents.iter().filter(|(_, agent)| Arc::strong_count(agent) == 1);
+            idle.map(|(key, agent)| (key.clone(), Arc::clone(agent))).collect()
+        };
+        for (key, agent) in idle {
+            match agent.has_shell().await {
+                Ok(true) => {}
+                Ok(false) => {
+                    lock(&self.agents).remove(&key);
+                }
+                Err(error) => {
+                    // A runtime that is gone has no shells.
+                    tracing::debug!(shell = key.0, %error, "forgot an agent that cannot be reached");
+                    lock(&self.agents).remove(&key);
+                }
+            }
+        }
+    }
+
+    /// Makes an action known by its name, until the return value is dropped.
+    fn name(
+        &self,
+        name: Option<&str>,
+        cancellation: &Arc<Cancellation>,
+    ) -> Result<Option<Named<'_, T>>, WireError> {
+        let Some(name) = name else { return Ok(None) };
+        required(name, "actionId")?;
+        if name.len() > NAME_BYTES {
+            let reason = format!("an actionId may have at most {NAME_BYTES} bytes");
+            return Err(with_reason(ErrorKind::InvalidParams, reason, "invalid"));
+        }
+        let mut named = lock(&self.named);
+        if named.contains_key(name) {
+            let reason =
+                format!("an action {name:?} is under way already: choose another actionId");
+            return Err(with_reason(ErrorKind::Conflict, reason, "exists"));
+        }
+        named.insert(name.to_owned(), Arc::clone(cancellation));
+        Ok(Some(Named { service: self, name: name.to_owned() }))
+    }
+}
+
+/// Carries an action out in a task of its own. The outer error says that the caller has left.
+async fn carry_out<T: Tools>(
+    agent: &Arc<Executor<T>>,
+    request: Request,
+    on_piece: Option<impl AsyncFn(OutputPiece)>,
+    cancellation: Arc<Cancellation>,
+    left: impl Future<Output = Left>,
+) -> Result<Result<action::Observation, ActionError>, WireError> {
+    // A shell made for one command takes its log along.
+    let stays = !matches!(request.action, Action::Run(Run { shell: RunIn::Fresh { .. }, .. }));
+    let (sink, mut pieces) = mpsc::channel::<action::OutputPiece>(PIECES);
+    let sink = on_piece.is_some().then_some(sink);
+    let mut task = {
+        let (agent, cancellation) = (Arc::clone(agent), Arc::clone(&cancellation));
+        tokio::spawn(async move {
+            let watch = Watch { output: sink.as_ref(), cancellation: &cancellation };
+            agent.execute(request, watch).await
+        })
+    };
+    let stop = task.abort_handle();
+    let done = async {
+        while let (Some(piece), Some(on_piece)) = (pieces.recv().await, &on_piece) {
+            let place = piece.place.filter(|_| stays);
+            let (start, end) = place.map(|place| (place.start, place.end)).unzip();
+            on_piece(OutputPiece { text: piece.text, start, end }).await;
+        }
+        (&mut task).await
+    };
+    tokio::select! {
+        done = done => {
+            done.map_err(|_| ErrorKind::InternalError.error("the work on this action was given up"))
+        }
+        left = left => {
+            match left {
+                Left::Cancelled => cancellation.cancel(),
+                Left::Gone => stop.abort(),
+            }
+            Err(ErrorKind::RequestCancelled.error("nobody waits for this action any more"))
+        }
+    }
+}
+
+/// An action that can be cancelled by its name.
+struct Named<'a, T> {
+    service: &'a ActionService<T>,
+    name: String,
+}
+
+impl<T> Drop for Named<'_, T> {
+    fn drop(&mut self) {
+        lock(&self.service.named).remove(&self.name);
+    }
+}
+
+/// The name of a shell, if it is one.
+fn checked(shell: ShellName) -> Result<ShellName, WireError> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if (1..=64).contains(&shell.0.len()) && shell.0.bytes().all(is_part) {
+        return Ok(shell);
+    }
+    let name = brief(&shell.0);
+    let reason = format!("{name:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -");
+    Err(with_reason(ErrorKind::InvalidParams, reason, "invalid"))
+}
+
+fn required(value: &str, name: &str) -> Result<(), WireError> {
+    match value.is_empty() {
+        true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
+        false => Ok(()),
+    }
+}
+
+/// Whether there is nothing to observe.
+fn is_failure(kind: ActionErrorKind) -> bool {
+    matches!(kind, ActionErrorKind::Gone | ActionErrorKind::TimedOut | ActionErrorKind::Cancelled)
+}
+
+fn failure(error: &ActionError) -> WireError {
+    let (kind, may_have_executed) = match error.kind() {
+        ActionErrorKind::Cancelled => (ErrorKind::RequestCancelled, false),
+        ActionErrorKind::TimedOut => (ErrorKind::Timeout, true),
+        _ => (ErrorKind::HostGone, true),
+    };
+    let mut facts = Map::from_iter([("reason".into(), json!(error.kind().name()))]);
+    if may_have_executed {
+        facts.insert("mayHaveExecuted".into(), json!(true));
+    }
+    kind.error_with(error.to_string(), facts)
+}
+
+fn with_reason(kind: ErrorKind, message: String, reason: &str) -> WireError {
+    kind.error_with(message, Map::from_iter([("reason".to_owned(), json!(reason))]))
+}
+
+fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,49 @@
+//! Calling tools: the only way in which actions reach shells, files, cells and pages.
+//!
+//! [`LocalTools`] calls the tools of a sandbox in this process, for the action server. [`BrokerTools`]
+//! calls those of a runtime that is registered with a broker.
+
+mod broker;
+mod local;
+
+use std::path::PathBuf;
+
+use bridge_protocol::WireError;
+use bridge_protocol::methods::MethodType;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use crate::action::Cancellation;
+
+pub use broker::{BrokerTools, Route};
+pub(crate) use local::FileTools;
+pub use local::LocalTools;
+
+/// Calls the tools of one runtime. Clones call the same runtime.
+///
+/// Dropping the future of a call ends the wait for its answer. A command that the call has started goes on.
+pub trait Tools: Clone + Send + Sync + 'static {
+    /// Calls a tool and waits for its answer.
+    fn call<M: MethodType>(
+        &self,
+        params: &M::Params,
+        listener: Listener<'_>,
+    ) -> impl Future<Output = Result<M::Result, WireError>> + Send
+    where
+        M::Params: Sync,
+        M::Result: Send;
+
+    /// The directory in which the runtime's shells start: the first folder of its workspace.
+    fn directory(&self) -> impl Future<Output = Result<PathBuf, WireError>> + Send;
+}
+
+/// What a caller wants besides the answer.
+#[derive(Debug, Default)]
+pub struct Listener<'a> {
+    /// Receives the progress of the call, in order. A tool that streams waits while the channel is full; on the way
+    /// from another process pieces may be dropped.
+    pub progress: Option<mpsc::Sender<Box<RawValue>>>,
+    /// Cancels the request itself, for a tool to which that means more than the end of the wait (`cell/run`
+    /// interrupts its cell). The call then fails with *RequestCancelled*, unless its answer was faster.
+    pub cancellation: Option<&'a Cancellation>,
+}
