@@ -211,7 +211,7 @@ impl FileError {
             "tooLarge" => FileProblem::TooLarge { size: 0, limit: 0 },
             "noMatch" => FileProblem::NoMatch,
             "noHistory" => FileProblem::NoHistory,
-            "changedSince" | "versionChanged" => FileProblem::Changed,
+            "changed" | "changedSince" => FileProblem::Changed,
             "system" => FileProblem::System,
             _ => FileProblem::Other,
         };
