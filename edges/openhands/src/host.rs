@@ -43,7 +43,8 @@ pub(crate) fn host(arguments: HostArguments) -> anyhow::Result<ExitCode> {
         let options = Options { name: "openhands-edge".to_owned(), ..Options::default() };
         let stream = inherited_stream(arguments.client_fd).context("opening --client-fd")?;
         let client = Client::over(stream, options.clone()).await;
-        let stream = inherited_stream(arguments.connection_fd).context("opening --connection-fd")?;
+        let stream =
+            inherited_stream(arguments.connection_fd).context("opening --connection-fd")?;
         let host = Host::over(stream, registration(), options).await.context("registering")?;
         let connect = move |route| BrokerTools::new(client.clone(), route);
         let service = Arc::new(ActionService::new(connect, arguments.action_traces));

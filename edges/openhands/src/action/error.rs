@@ -176,7 +176,9 @@ impl ActionError {
                 Some(WireKind::InvalidParams | WireKind::NotFound | WireKind::Conflict) => {
                     Self::Invalid(text)
                 }
-                Some(WireKind::OutsideWorkspace) => FileError::new(FileProblem::Escapes, text).into(),
+                Some(WireKind::OutsideWorkspace) => {
+                    FileError::new(FileProblem::Escapes, text).into()
+                }
                 _ => Self::Call(error),
             },
         }
