@@ -55,12 +55,15 @@ pub trait Caller: Sync {
     fn left(&self) -> impl Future<Output = Left> + Send;
 }
 
+/// Agents by the name of their shell and the runtime that they chose.
+type Agents<T> = HashMap<(String, Route), Arc<Executor<T>>>;
+
 /// All agents, and what they are doing.
 pub struct ActionService<T> {
     /// Calls the runtime that a route leads to.
     connect: Box<dyn Fn(Route) -> T + Send + Sync>,
     form: ErrorForm,
-    agents: Mutex<HashMap<(String, Route), Arc<Executor<T>>>>,
+    agents: Mutex<Agents<T>>,
     /// Actions under way that have a name.
     named: Mutex<HashMap<String, Arc<Cancellation>>>,
 }

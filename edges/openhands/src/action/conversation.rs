@@ -56,7 +56,7 @@ impl Current {
 /// What has become of the current command.
 enum Standing {
     /// It runs.
-    Running(CommandState),
+    Running(Box<CommandState>),
     /// It has ended. The text is what the agent has not been told, if it knows of the command.
     Ended(String),
     /// There is none.
@@ -141,7 +141,7 @@ impl<T: Tools> Conversation<T> {
             return self.wait(ask, is_sent).await;
         }
         let rest = match self.standing().await? {
-            Standing::Running(state) => return Ok(self.busy(ask, state)),
+            Standing::Running(state) => return Ok(self.busy(ask, &state)),
             Standing::Ended(rest) => rest,
             Standing::None => String::new(),
         };
@@ -217,7 +217,7 @@ impl<T: Tools> Conversation<T> {
             // Another client has started a command here.
             self.current = None;
             return match self.look(Current::default()).await? {
-                Some(state) => Ok(self.busy(ask, state)),
+                Some(state) => Ok(self.busy(ask, &state)),
                 None => Err(ActionError::Refused(error.message().to_owned())),
             };
         }
@@ -294,8 +294,8 @@ impl<T: Tools> Conversation<T> {
         }
     }
 
-    fn busy(&mut self, ask: &Ask<'_>, state: CommandState) -> RunObservation {
-        let told = Told { lost: 0, ..self.tell(&state) };
+    fn busy(&mut self, ask: &Ask<'_>, state: &CommandState) -> RunObservation {
+        let told = Told { lost: 0, ..self.tell(state) };
         self.answer(ask, Outcome::Busy, told)
     }
 
@@ -332,7 +332,7 @@ impl<T: Tools> Conversation<T> {
         };
         Ok(match state {
             None => Standing::None,
-            Some(state) if state.ending.is_none() => Standing::Running(state),
+            Some(state) if state.ending.is_none() => Standing::Running(Box::new(state)),
             Some(state) => {
                 let is_known = self.current.is_some_and(|current| current.told.is_some());
                 Standing::Ended(if is_known { state.output.text } else { String::new() })
