@@ -99,6 +99,11 @@ impl Sandbox {
         }
     }
 
+    /// Whether there are any shells, also such that an earlier owner has left.
+    pub async fn has_shells(&self) -> bool {
+        self.shells.list().await.is_ok_and(|list| !list.shells.is_empty())
+    }
+
     /// Starts the kernel of a shell before its first cell, which else waits for it. If it does not start, the first
     /// cell tries again and tells why.
     pub async fn warm_up(&self, shell: &ShellName) -> Result<(), WireError> {

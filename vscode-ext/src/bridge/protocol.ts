@@ -1,7 +1,18 @@
 /**
- * The wire as a host sees it: the TypeScript mirror of the `bridge-protocol` crate and of
- * PROTOCOL.md. Messages in `tests/wire` keep the mirrors equal.
+ * The wire as a host sees it: messages as text, and names. The types of all methods are in `methods/`. Both mirror the
+ * `bridge-protocol` crate and PROTOCOL.md; messages in `tests/wire` keep the mirrors equal.
  */
+
+import type { RegisterParams } from './methods/runtime';
+import type { ChatResult as AnyChatResult } from './methods/vscode';
+
+export type {
+  ChatHistoryMessage,
+  ChatHistoryResult,
+  ExecuteCommandResult,
+  MessageLevel,
+  ShowMessageResult,
+} from './methods/vscode';
 
 /** Version that `bridge/hello` negotiates. */
 export const PROTOCOL_VERSION = 1;
@@ -34,68 +45,11 @@ export function defaultTimeout(method: Method | undefined): number {
   return method === 'vscode/executeCommand' ? 10_000 : 30_000;
 }
 
-export interface ChatParams {
-  readonly message: string;
-  readonly model?: string;
-  readonly conversationId?: string;
-}
-
-export interface ChatResult {
-  readonly response: string;
-  readonly conversationId: string;
-  /** Present when nobody answered: a refusal is a result, not an error. */
-  readonly blocked?: true;
-  readonly blockedReason?: string;
-  readonly openedChat?: boolean;
-}
-
-export type MessageLevel = 'info' | 'warning' | 'error';
-
-export interface ShowMessageParams {
-  readonly message: string;
-  readonly level: MessageLevel;
-  readonly buttons: readonly string[];
-}
-
-export interface ShowMessageResult {
-  /** The button that was pressed. Absent without buttons, and when the message was dismissed. */
-  readonly choice?: string;
-}
-
-export interface ExecuteCommandParams {
-  readonly command: string;
-  readonly args: readonly unknown[];
-}
-
-export interface ExecuteCommandResult {
-  /** Absent when the command returned nothing. */
-  readonly result?: unknown;
-}
-
-export interface ChatHistoryParams {
-  readonly conversationId: string;
-  readonly limit: number;
-}
-
-export interface ChatHistoryMessage {
-  readonly role: 'user' | 'assistant';
-  readonly content: string;
-  /** Milliseconds since 1970. */
-  readonly timestamp: number;
-}
-
-export interface ChatHistoryResult {
-  /** Oldest first. */
-  readonly messages: readonly ChatHistoryMessage[];
-}
+/** The answer of a window, which always names the conversation. */
+export type ChatResult = AnyChatResult & { readonly conversationId: string };
 
 /** What a window says of itself with `runtime/register` and `runtime/update`. */
-export interface Registration {
-  readonly title: string;
-  readonly workspaceFolders: readonly string[];
-  readonly methods: readonly string[];
-  readonly focused: boolean;
-}
+export type Registration = Required<Omit<RegisterParams, 'runtimeId' | 'edge'>>;
 
 /** An id as its sender wrote it. */
 export type Id = number | string;

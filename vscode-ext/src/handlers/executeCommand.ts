@@ -3,7 +3,7 @@
 import * as vscode from 'vscode';
 
 import { BridgeError } from '../bridge/errors';
-import type { ExecuteCommandParams, ExecuteCommandResult } from '../bridge/protocol';
+import type { ExecuteCommandResult } from '../bridge/protocol';
 import { commandPolicy } from '../config';
 import type { Ctx } from '../ctx';
 import { decide } from './commandPolicy';
@@ -31,7 +31,10 @@ export async function executeCommand(ctx: Ctx, params: unknown): Promise<Execute
   return value === undefined ? {} : { result: value };
 }
 
-async function authorise(ctx: Ctx, { command, args }: ExecuteCommandParams): Promise<void> {
+async function authorise(
+  ctx: Ctx,
+  { command, args }: ReturnType<typeof readExecuteCommandParams>,
+): Promise<void> {
   const decision = ctx.grants.has(command) ? 'allow' : decide(command, commandPolicy());
   if (decision === 'allow') {
     return;

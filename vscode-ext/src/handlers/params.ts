@@ -1,21 +1,24 @@
 /** Reads the parameters of requests. Each error names the parameter and what it should be. */
 
 import { BridgeError } from '../bridge/errors';
-import {
-  isObject,
-  type ChatHistoryParams,
-  type ChatParams,
-  type ExecuteCommandParams,
-  type MessageLevel,
-  type ShowMessageParams,
-} from '../bridge/protocol';
+import type {
+  ChatHistoryParams,
+  ChatParams,
+  ExecuteCommandParams,
+  MessageLevel,
+  ShowMessageParams,
+} from '../bridge/methods/vscode';
+import { isObject } from '../bridge/protocol';
+
+/** Parameters with their defaults. The deadline is the connection's business. */
+type Complete<Params> = Required<Omit<Params, 'timeout'>>;
 
 const LEVELS: readonly MessageLevel[] = ['info', 'warning', 'error'];
 
 /** Messages of a conversation that are returned when the caller names no limit. */
 const HISTORY_LIMIT = 10;
 
-export function readChatParams(params: unknown): ChatParams {
+export function readChatParams(params: unknown): Omit<ChatParams, 'timeout'> {
   const members = object(params);
   const model = optionalText(members, 'model');
   const conversationId = optionalText(members, 'conversationId');
@@ -26,7 +29,7 @@ export function readChatParams(params: unknown): ChatParams {
   };
 }
 
-export function readShowMessageParams(params: unknown): ShowMessageParams {
+export function readShowMessageParams(params: unknown): Complete<ShowMessageParams> {
   const members = object(params);
   const buttons = members['buttons'] ?? [];
   if (!Array.isArray(buttons) || !buttons.every((button) => typeof button === 'string' && button !== '')) {
@@ -40,7 +43,7 @@ export function readShowMessageParams(params: unknown): ShowMessageParams {
   };
 }
 
-export function readExecuteCommandParams(params: unknown): ExecuteCommandParams {
+export function readExecuteCommandParams(params: unknown): Complete<ExecuteCommandParams> {
   const members = object(params);
   const args = members['args'] ?? [];
   if (!Array.isArray(args)) {
@@ -49,7 +52,7 @@ export function readExecuteCommandParams(params: unknown): ExecuteCommandParams 
   return { command: text(members, 'command'), args };
 }
 
-export function readChatHistoryParams(params: unknown): ChatHistoryParams {
+export function readChatHistoryParams(params: unknown): Complete<ChatHistoryParams> {
   const members = object(params);
   const limit = members['limit'] ?? HISTORY_LIMIT;
   if (typeof limit !== 'number' || limit < 0) {

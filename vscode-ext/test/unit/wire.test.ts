@@ -6,13 +6,22 @@ import path from 'node:path';
 import { test } from 'node:test';
 
 import { BridgeError, CODES, toErrorObject, type ErrorKind } from '../../src/bridge/errors';
-import { canonicalMethod, parse, printFailure, printResult } from '../../src/bridge/protocol';
+import type { Methods, Notifications } from '../../src/bridge/methods/index';
+import {
+  canonicalMethod,
+  METHODS,
+  parse,
+  printFailure,
+  printResult,
+  type Method,
+} from '../../src/bridge/protocol';
 import {
   readChatHistoryParams,
   readChatParams,
   readExecuteCommandParams,
   readShowMessageParams,
 } from '../../src/handlers/params';
+import { METHOD_CHECKS, NOTIFICATION_CHECKS } from './methodChecks';
 
 const folder = path.resolve(__dirname, '../../../tests/wire');
 
@@ -22,7 +31,13 @@ function golden<T>(name: string): T[] {
 
 test('every file is read here', () => {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
-  assert.deepEqual(names.sort(), ['answers.json', 'errors.json', 'methods.json', 'requests.json']);
+  assert.deepEqual(names.sort(), [
+    'answers.json',
+    'errors.json',
+    'methods.json',
+    'notifications.json',
+    'requests.json',
+  ]);
 });
 
 test('requests mean what they should', () => {
@@ -87,23 +102,81 @@ test('errors of ours are those of the table', () => {
   }
 });
 
-test('parameters and results of each method fit', () => {
-  const readers: Readonly<Record<string, (params: unknown) => object>> = {
+interface MethodCase {
+  readonly method: string;
+  readonly params: Record<string, unknown>;
+  readonly result: unknown;
+  readonly progress?: readonly unknown[];
+}
+
+function isMethod(name: string): name is keyof Methods {
+  return name in METHOD_CHECKS;
+}
+
+test('every method has types and an example', () => {
+  const cases = golden<MethodCase>('methods.json');
+  const sorted = (names: readonly string[]): readonly string[] => [...new Set(names)].sort();
+  assert.deepEqual(sorted(cases.map(({ method }) => method)), sorted(Object.keys(METHOD_CHECKS)));
+  assert.deepEqual(
+    sorted(cases.filter(({ progress }) => progress).map(({ method }) => method)),
+    sorted(
+      Object.entries(METHOD_CHECKS).flatMap(([method, checks]) => ('progress' in checks ? [method] : [])),
+    ),
+  );
+});
+
+test('parameters, results and progress of every method fit their types', () => {
+  for (const { method, params, result, progress = [] } of golden<MethodCase>('methods.json')) {
+    assert.ok(isMethod(method), method);
+    const checks = METHOD_CHECKS[method];
+    assert.equal(checks.params(params, `${method} params`), '');
+    assert.equal(checks.result(result, `${method} result`), '');
+    for (const value of progress) {
+      assert.equal(checks.progress?.(value, `${method} progress`), '');
+    }
+  }
+});
+
+test('parameters of every notification fit their types', () => {
+  const cases = golden<{ method: keyof Notifications; params: unknown }>('notifications.json');
+  assert.deepEqual(new Set(cases.map(({ method }) => method)), new Set(Object.keys(NOTIFICATION_CHECKS)));
+  for (const { method, params } of cases) {
+    assert.equal(NOTIFICATION_CHECKS[method](params, method), '');
+  }
+});
+
+test('what does not fit is found', () => {
+  const problems: [keyof Methods, unknown, RegExp][] = [
+    ['shell/keys', {}, /params\.keys is missing/],
+    ['shell/keys', { keys: [], key: 1 }, /unknown members: key/],
+    ['shell/keys', { keys: [1] }, /params\.keys\[0\] is no string/],
+    ['shell/keys', { keys: 'C-c' }, /is no array/],
+    ['shell/signal', { signal: 'NONE' }, /is none of INT/],
+    ['shell/resize', { columns: true, rows: 1 }, /is no number/],
+    ['shell/create', { environment: { A: 1 } }, /params\.environment\.A is no string/],
+    ['bridge/createToken', { role: 'guest', rights: [] }, /is none of client .*or/],
+    ['bridge/ping', [], /is no object/],
+  ];
+  for (const [method, params, problem] of problems) {
+    assert.match(METHOD_CHECKS[method].params(params, 'params'), problem, method);
+  }
+});
+
+test('parameters of the methods that a window serves are read', () => {
+  const readers: Readonly<Record<Method, (params: unknown) => object>> = {
     'vscode/chat': readChatParams,
     'vscode/showMessage': readShowMessageParams,
     'vscode/executeCommand': readExecuteCommandParams,
     'vscode/getChatHistory': readChatHistoryParams,
   };
-  const cases = golden<{ method: string; params: Record<string, unknown>; result: unknown }>('methods.json');
-  for (const { method, params } of cases.filter((row) => row.method in readers)) {
-    const read = readers[method]?.(params) as Record<string, unknown>;
+  for (const { method, params } of golden<MethodCase>('methods.json')) {
+    const served = METHODS.find((name) => name === method);
+    if (served === undefined) {
+      continue;
+    }
+    const read = readers[served](params) as Record<string, unknown>;
     for (const [name, value] of Object.entries(params).filter(([key]) => key !== 'timeout')) {
       assert.deepEqual(read[name], value, `${method} ${name}`);
     }
   }
-  assert.deepEqual(
-    Object.keys(readers).filter((method) => !cases.some((row) => row.method === method)),
-    [],
-    'every method has an example',
-  );
 });

@@ -1,0 +1,4 @@
+/** Methods without parameters or result. */
+
+/** `{}` */
+export type Empty = Readonly<Record<string, never>>;
