@@ -20,10 +20,10 @@ fn start_in(stat: &str) -> Option<u64> {
 /// Other systems have no cheap way to ask; there the pid alone must do.
 #[cfg(not(target_os = "linux"))]
 pub fn process_start(pid: u32) -> Option<u64> {
-    use nix::{sys::signal::kill, unistd::Pid};
-    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    use rustix::process::{Pid, test_kill_process};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
     // EPERM would mean somebody else's process: not the writer of a file that we own.
-    kill(Pid::from_raw(pid), None).ok().map(|()| 0)
+    test_kill_process(pid).ok().map(|()| 0)
 }
 
 /// Whether this very process, not a later one with the same pid, is alive.
@@ -61,9 +61,9 @@ mod tests {
         drop(child.stdin.take());
         #[cfg(target_os = "linux")]
         {
-            use nix::sys::wait::{Id, WaitPidFlag, waitid};
-            let unreaped = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-            waitid(Id::Pid(nix::unistd::Pid::from_raw(pid as i32)), unreaped).unwrap();
+            use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+            let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(Pid::from_child(&child)), unreaped).unwrap();
             assert!(!is_alive(pid, start), "it has ended, and only waits to be reaped");
         }
         child.wait().unwrap();

@@ -152,8 +152,9 @@ fn foreign_files_are_neither_believed_nor_touched() {
     // And one that claims, under a name of its own, that the living daemon is dead.
     let (dead, _) = files("real", 999_999_999, 1);
     put("slander.json", serde_json::to_string(&dead).unwrap(), 0o600);
-    nix::unistd::mkfifo(&directory.path().join("pipe.json"), nix::sys::stat::Mode::S_IRUSR)
-        .unwrap();
+    let pipe = directory.path().join("pipe.json");
+    let made = std::process::Command::new("mkfifo").args(["-m", "400"]).arg(pipe).status().unwrap();
+    assert!(made.success());
     assert_eq!(sessions(&directory), ["real"]);
     assert!(directory.host_token(&client.session).is_some(), "nothing of it was swept");
     drop(published);
