@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use bridge_daemon::broker::{Broker, Effect, Event, HostWait, Limits, PeerId, Role};
+use bridge_daemon::broker::{Broker, Effect, Event, Grant, HostGrant, HostWait, Limits, PeerId};
 use bridge_protocol::methods::RegisterParams;
-use bridge_protocol::{Dialect, Message, SessionId};
+use bridge_protocol::{Dialect, Message, Rights, SessionId};
 use clap::{Args, ValueEnum};
 
 use crate::Run;
@@ -98,8 +98,9 @@ impl Exchange {
         let session: SessionId = "bench".parse().expect("the name is well-formed");
         let mut broker = Broker::new(session, Limits::default(), HostWait::UntilDeadline);
         let now = Instant::now();
-        for (peer, role) in [(Self::CLIENT, Role::Client), (Self::HOST, Role::Host)] {
-            broker.handle(Event::Connected { peer, role, dialect: Dialect::JsonRpc }, now);
+        let host = Grant::Host(HostGrant::general([], &[]).into());
+        for (peer, grant) in [(Self::CLIENT, Grant::Client(Rights::ALL)), (Self::HOST, host)] {
+            broker.handle(Event::Connected { peer, grant, dialect: Dialect::JsonRpc }, now);
         }
         let registration = RegisterParams {
             title: "bench".to_owned(),
