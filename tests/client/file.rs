@@ -147,3 +147,30 @@ fn relative_paths_begin_at_the_directory_that_is_named() {
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.contains("no such directory"), "{}", said.stderr);
 }
+
+#[test]
+fn a_file_that_has_moved_on_is_not_changed() {
+    let daemon = SandboxDaemon::start();
+    let version = || {
+        let said = file(&daemon, &["--json", "read", "a"]);
+        let read: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        read["version"].as_str().unwrap().to_owned()
+    };
+    check(&daemon, &["write", "a", "one\n"], 0, &[]);
+    let first = version();
+    check(&daemon, &["write", "a", "two\n", "--if-version", &first], 0, &[]);
+    for arguments in [
+        &["write", "a", "three\n", "--if-version", &first][..],
+        &["edit", "a", "--old", "two", "--new", "three", "--if-version", &first],
+    ] {
+        let said = file(&daemon, &[&["--json"], arguments].concat());
+        assert_eq!(said.code, Some(1));
+        let failed: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        assert_eq!(failed["error"]["kind"], "Conflict", "{failed}");
+    }
+    check(&daemon, &["read", "a"], 0, &["two"]);
+    let second = version();
+    let edit = ["edit", "a", "--old", "two", "--new", "three", "--if-version", &second];
+    assert_eq!(file(&daemon, &edit).code, Some(0));
+    check(&daemon, &["read", "a"], 0, &["three"]);
+}

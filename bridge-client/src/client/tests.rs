@@ -475,6 +475,7 @@ async fn a_client_over_a_stream_says_what_it_prefers_and_cannot_connect_again() 
     side.answer(id, serde_json::json!({})).await;
     within("the answer", call.answer()).await.unwrap();
     drop(side);
-    let refused = within("the end", client.call_raw("bridge/ping", None, None).answer()).await.unwrap_err();
+    let refused =
+        within("the end", client.call_raw("bridge/ping", None, None).answer()).await.unwrap_err();
     assert!(matches!(refused, Error::Lost { .. }), "{refused:?}");
 }
