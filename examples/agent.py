@@ -1,6 +1,6 @@
-"""What an agent does all day: runs a program, reads its error, repairs it, runs it again.
+"""Does the usual work of an agent: runs a program, reads its error, repairs it, runs it again.
 
-Run it from the repository; the sandbox is the directory for temporary files:
+Run it from the repository. Its workspace is the directory for temporary files:
 
     bridge-daemon run --sandbox "${TMPDIR:-/tmp}" -- python3 examples/agent.py
 """

@@ -1,4 +1,4 @@
-"""Two chats at once with asyncio; their text is printed as it comes.
+"""Makes two chats at once with asyncio, and prints their text as it arrives.
 
 Run it from the repository:
 

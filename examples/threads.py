@@ -1,4 +1,4 @@
-"""Asks from four threads at once, over one connection.
+"""Asks questions from four threads at once, over one connection.
 
 Run it from the repository:
 

@@ -1,6 +1,6 @@
-"""The Python client under measurement, started by the benchmark with the variables of a bridge.
+"""The Python client under measurement. The benchmark starts it with the variables of a run.
 
-Each line on stdin is a number of calls; the answer is their median time in microseconds.
+Each line on stdin is a number of calls. For each line, it prints their median time in microseconds.
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""A two-hop broker on Socket.IO: calls of clients go to the host, its answers come back."""
+"""A two-hop broker on Socket.IO: passes calls of clients on to the host, and its answers back."""
 
 import asyncio
 import socket

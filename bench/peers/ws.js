@@ -1,4 +1,4 @@
-// A one-hop server in the manner of a bridge that lives inside an extension: parse, answer, print.
+// A one-hop server, like a bridge inside an extension: parse the message, answer it, print the answer.
 const { WebSocketServer } = require('ws');
 
 const server = new WebSocketServer({ host: '127.0.0.1', port: 0 }, () => console.log(server.address().port));

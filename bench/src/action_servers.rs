@@ -1,4 +1,5 @@
-//! The action server of the sandbox beside that of OpenHands: the same requests over HTTP, in turns.
+//! Compares the action server of the OpenHands edge with OpenHands' own: both get the same requests over
+//! HTTP, in turns.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
@@ -20,11 +21,12 @@ const OURS: &str = "Run Bridge action server";
 const THEIRS: &str = "OpenHands action server";
 const BARE: &str = "bash in a bare terminal";
 const SLEEP: &str = "sleep 0.05; echo hi";
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Requests of a kind in each round; theirs takes more than half a second for the quickest command.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Requests of each kind in each round. It is small, because OpenHands' server takes more than half a second
+/// for the quickest command.
 const COUNT: usize = 5;
 
-/// What is asked, the arguments, and what the answer must contain.
+/// Name of the measurement, the command, and the last line that the answer must have.
 const RUNS: [(&str, &str, &str); 3] =
     [("echo hi", "echo hi", "hi"), (SLEEP, SLEEP, "hi"), ("seq 1 10000", "seq 1 10000", "10000")];
 
@@ -51,7 +53,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
     let mut series = Series::default();
     for round in 0..*rounds {
         eprintln!("action servers: round {} of {rounds}", round + 1);
-        // Once unmeasured at first: theirs starts what it needs with the first request.
+        // The first request is not measured: OpenHands' server starts the things that it needs only then.
         for server in &servers {
             server.run("echo hi", "hi")?;
         }
@@ -67,7 +69,8 @@ pub fn measure(run: &mut Run) -> Result<()> {
     summarise(report, &series, &servers)
 }
 
-/// A few in a row each, in every round, so that all see the same machine and none a cold one.
+/// Measures `COUNT` requests in a row for each server. All servers have their turn in every round, so that all
+/// see the same load of the machine and warm caches.
 fn measure_each(
     series: &mut Series,
     what: &str,
@@ -98,7 +101,7 @@ fn summarise(report: &mut Report, series: &Series, servers: &[ActionServer]) -> 
             report.add(&group, figure.with_ratios(ratios, target));
         }
     }
-    // What a bare bash needs to start a program and to see its end is shown beside it.
+    // The bare bash shows how much of this bash itself needs to start a program and to notice its end.
     let group = format!("Action server, `{SLEEP}`: ms beyond the sleep");
     for arm in [BARE, OURS] {
         let beyond = series.get(SLEEP, arm).map(|times| times.iter().map(|time| time - 50.0));
@@ -153,7 +156,7 @@ impl ActionServer {
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error.into()),
             }
-            ensure!(begun.elapsed() < PATIENCE, "{name} does not start");
+            ensure!(begun.elapsed() < TIMEOUT, "{name} does not start");
             std::thread::sleep(Duration::from_millis(1));
         }
         client.get(format!("{url}/alive")).call()?;
@@ -191,7 +194,7 @@ impl ActionServer {
         Ok(())
     }
 
-    /// There and back, so that it can be done again.
+    /// Replaces a text and replaces it back, so that the edit can be repeated.
     fn edit(&self) -> Result<()> {
         for (old, new) in [("first", "other"), ("other", "first")] {
             let args = json!({
@@ -206,7 +209,7 @@ impl ActionServer {
 }
 
 impl Drop for ActionServer {
-    /// Asks it to end, so that its shells end with it.
+    /// Sends SIGTERM, so that the server also ends its shells.
     fn drop(&mut self) {
         self.process.terminate();
     }

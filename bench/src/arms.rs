@@ -1,4 +1,4 @@
-//! The arms: servers that answer the same load.
+//! The arms of the comparison: servers that answer the same load.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,14 +20,14 @@ pub struct Arm {
     pub target: Target,
     /// The process whose CPU time counts.
     pub server: Process,
-    /// What the daemon said when it was ready; null for other servers.
+    /// The daemon's ready line; null for other servers.
     pub ready: Value,
-    /// Answers at the other end of a broker.
+    /// The host that answers behind a broker.
     _host: Option<Process>,
     _directory: Option<TempDir>,
 }
 
-/// A bare server that returns bytes, to measure everything else by.
+/// A bare echo server. All other arms are compared with it.
 pub struct Floor {
     pub address: Address,
     _server: Process,
@@ -57,7 +57,7 @@ pub const JSONRPSEE: &str = "jsonrpsee call (1 hop)";
 pub const NODE: &str = "Node ws server (1 hop)";
 pub const SOCKET_IO: &str = "python-socketio broker (2 hops)";
 
-/// Starts every arm that can be.
+/// Starts all arms; those in Node and Python only if their libraries are installed.
 pub fn start(daemon: &Path, node: Option<&Path>, python: Option<&Path>) -> Result<Vec<Arm>> {
     let mut arms = vec![
         one_hop(ECHO, &mut ourselves(&["serve", "web-socket"])?, Framing::Echo)?,
@@ -109,7 +109,7 @@ fn attach_host(
     Arm::behind_daemon(name, address, server, ready, host, directory)
 }
 
-/// The daemon with a host of our own and with a sandbox, all of whose files are in this directory.
+/// The daemon with a host of our own and a sandbox. All files of the sandbox are in this directory.
 pub fn sandboxed_broker(daemon: &Path, directory: &Path) -> Result<Arm> {
     let workspace = directory.join("workspace");
     std::fs::create_dir(&workspace)?;
@@ -119,7 +119,7 @@ pub fn sandboxed_broker(daemon: &Path, directory: &Path) -> Result<Arm> {
     attach_host(BROKER, tcp_address(&ready)?, server, ready, None)
 }
 
-/// The daemon with a host that reads the daemon's ready line.
+/// The daemon with the given host, which gets the daemon's ready line on stdin.
 pub fn broker_with_host(
     name: &'static str,
     daemon: &Path,
@@ -131,7 +131,7 @@ pub fn broker_with_host(
     Arm::behind_daemon(name, tcp_address(&ready)?, server, ready, host, Some(directory))
 }
 
-/// A host that was told where to go, and is there.
+/// Starts a host, writes the line to its stdin, and returns when the host has connected.
 fn started_host(command: &mut Command, line: &str) -> Result<Process> {
     let mut host = Process::start(command)?;
     host.write_line(line)?;
@@ -155,17 +155,18 @@ impl Arm {
 }
 
 fn text(ready: &Value, name: &str) -> Result<String> {
-    ready[name].as_str().map(str::to_owned).with_context(|| format!("the daemon told no {name}"))
+    let value = ready[name].as_str().map(str::to_owned);
+    value.with_context(|| format!("the daemon's ready line has no {name}"))
 }
 
-/// Where a daemon listens.
+/// The TCP address in a daemon's ready line.
 pub fn tcp_address(ready: &Value) -> Result<Address> {
     let address = text(ready, "addr")?;
     let port = address.trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok());
     Ok(Address::Tcp(port.context("no port")?))
 }
 
-/// Only the connection file tells where the Unix socket is.
+/// The path of a daemon's Unix socket, from its connection file: the ready line does not have it.
 fn socket_path(directory: &Path, ready: &Value) -> Result<PathBuf> {
     let session = ready["session"].as_str().context("no session")?;
     let file = directory.join("run-bridge").join(session).with_extension("json");
@@ -173,7 +174,7 @@ fn socket_path(directory: &Path, ready: &Value) -> Result<PathBuf> {
     Ok(file["unix"].as_str().context("no Unix socket")?.into())
 }
 
-/// A daemon of our own, and what it said when it was ready.
+/// Starts a daemon, and returns it with its ready line.
 pub fn daemon_process(daemon: &Path, directory: &Path, unix: bool) -> Result<(Process, Value)> {
     let mut command = daemon_command(daemon, directory);
     if unix {
@@ -184,7 +185,7 @@ pub fn daemon_process(daemon: &Path, directory: &Path, unix: bool) -> Result<(Pr
 
 fn daemon_command(daemon: &Path, directory: &Path) -> Command {
     let mut command = Command::new(daemon);
-    // As a run has it: only errors are logged.
+    // Log only errors, as a run does.
     command.args(["serve", "--log", "error"]).env("XDG_RUNTIME_DIR", directory);
     command
 }

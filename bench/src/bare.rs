@@ -1,4 +1,5 @@
-//! The floors of the sandbox: a bash that is typed into, in a bare terminal and in a bare tmux.
+//! The floors for shells: a bash in a bare pseudo-terminal and a bash in a bare tmux. Commands are typed into
+//! both.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,18 +10,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nix::pty::{Winsize, openpty};
 
-/// The prompt by which they are known to be ready.
+/// The prompt that shows that the bash is ready.
 const PROMPT: &[u8] = b"READY> ";
 const COLUMNS: u16 = 160;
 const ROWS: u16 = 48;
 
-/// Something that a shell sits behind.
+/// A terminal with a shell in it.
 pub trait Terminal {
     fn type_line(&mut self, line: &str) -> Result<()>;
-    /// The next bytes that it shows.
+    /// Waits for output, and returns the next bytes of it.
     fn shown(&mut self) -> Result<Vec<u8>>;
 
-    /// The time until these bytes are shown, and until the next prompt.
+    /// Runs a command, and returns the time until the bytes `ending` are shown and the time until the next
+    /// prompt.
     fn round_trip(&mut self, command: &str, ending: &[u8]) -> Result<(Duration, Duration)> {
         let begun = Instant::now();
         self.type_line(command)?;
@@ -30,7 +32,7 @@ pub trait Terminal {
         Ok((shown, begun.elapsed()))
     }
 
-    /// Reads until these bytes, and returns what came behind them.
+    /// Reads until the bytes `wanted`, and returns the bytes after them.
     fn until(&mut self, wanted: &[u8], mut seen: Vec<u8>) -> Result<Vec<u8>> {
         let mut from = 0;
         loop {
@@ -43,7 +45,7 @@ pub trait Terminal {
     }
 }
 
-/// A bash in a pseudo-terminal, with nothing between.
+/// A bash in a pseudo-terminal, without tmux.
 pub struct BarePty {
     bash: Child,
     terminal: File,
@@ -58,7 +60,7 @@ impl BarePty {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "bash", "--norc", "-i"]);
         command.stdin(inside.try_clone()?).stdout(inside.try_clone()?).stderr(inside);
-        let bash = prompting(&mut command).spawn()?;
+        let bash = with_prompt(&mut command).spawn()?;
         let mut started =
             Self { bash, terminal: File::from(pair.master), buffer: vec![0; 64 * 1024] };
         started.until(PROMPT, Vec::new())?;
@@ -70,7 +72,7 @@ impl BarePty {
         let mut file = File::create(into)?;
         let begun = Instant::now();
         self.type_line(&format!("cat {}", big.display()))?;
-        // The echo of the command counts along, so that only the prompt behind it all tells the end.
+        // The count includes the echo of the command, so only the prompt after the output shows the end.
         let (mut written, mut tail) = (0, Vec::new());
         while written < wanted || !tail.ends_with(PROMPT) {
             let count = self.terminal.read(&mut self.buffer)?;
@@ -102,7 +104,7 @@ impl Drop for BarePty {
     }
 }
 
-/// A bash in a tmux of its own, used through a control client with its output on.
+/// A bash in a tmux server of its own, used through a control client that receives the output.
 pub struct BareTmux {
     client: Child,
     input: ChildStdin,
@@ -110,14 +112,14 @@ pub struct BareTmux {
 }
 
 impl BareTmux {
-    /// Returns at the first prompt.
+    /// Starts the server, and returns at the first prompt.
     pub fn start(socket: PathBuf) -> Result<Self> {
         let mut command = Command::new("tmux");
         command.arg("-S").arg(socket).args(["-f", "/dev/null", "-C", "new-session"]);
         command.args(["-x", &COLUMNS.to_string(), "-y", &ROWS.to_string()]);
         command.args(["bash", "--norc", "-i"]);
         command.env_remove("TMUX").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut client = prompting(&mut command).spawn().context("tmux is needed")?;
+        let mut client = with_prompt(&mut command).spawn().context("tmux is needed")?;
         let input = client.stdin.take().context("stdin is piped")?;
         let output = BufReader::new(client.stdout.take().context("stdout is piped")?);
         let mut started = Self { client, input, output };
@@ -161,17 +163,17 @@ impl Terminal for BareTmux {
 impl Drop for BareTmux {
     fn drop(&mut self) {
         let _ = writeln!(self.input, "kill-server");
-        // A control client that is not read to its end keeps the server alive.
+        // tmux keeps the server alive until the control client has read everything.
         let _ = std::io::copy(&mut self.output, &mut std::io::sink());
         let _ = self.client.wait();
     }
 }
 
-fn prompting(command: &mut Command) -> &mut Command {
+fn with_prompt(command: &mut Command) -> &mut Command {
     command.env("PS1", str::from_utf8(PROMPT).expect("ASCII")).env("TERM", "screen-256color")
 }
 
-/// tmux writes control characters and backslashes as three octal digits.
+/// Decodes `%output` of tmux, which prints control characters and backslashes as three octal digits.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -196,12 +198,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_come_in_octal() {
+    fn octal_escapes_of_control_characters_are_decoded() {
         assert_eq!(unescaped(br"a\015\012b\134c"), b"a\r\nb\\c");
     }
 
     #[test]
-    fn both_floors_show_what_a_command_prints() {
+    fn both_floors_show_the_output_of_a_command() {
         let directory = tempfile::tempdir().unwrap();
         let mut pty = BarePty::start().unwrap();
         pty.round_trip("echo hi", b"\rhi\r\n").unwrap();

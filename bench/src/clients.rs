@@ -1,5 +1,5 @@
-//! What the ends of the bridge in other languages cost: the Python client, the connection with which the
-//! extension answers, and the whole extension in a real editor.
+//! Latency of clients and hosts in other languages: the Python client, the extension's connection in plain
+//! Node, and the whole extension in a real editor.
 
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +69,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
             series.add(WHAT, PYTHON, python.line()?.parse()?);
         }
     }
-    let group = "Clients and hosts, one request of 200 B: p50 in µs, and × Rust at both ends";
+    let group = "Clients and hosts, one request of 200 B: p50 in µs, and × Rust client and host";
     for name in [RUST, PYTHON, TYPESCRIPT, EDITOR_COMMAND, EDITOR_CHAT] {
         if let Some(times) = series.get(WHAT, name) {
             let ratios = series.ratios(WHAT, name, RUST);
@@ -79,7 +79,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// A machine on which an editor does not start still shows all other figures.
+/// Starts the editor. A failure is a note, so that a machine without an editor still shows all other figures.
 fn started_editor(daemon: &Path) -> Result<Editor, String> {
     eprintln!("clients: starting VS Code");
     Editor::start(daemon).map_err(|error| format!("{error:#}"))
@@ -96,7 +96,7 @@ fn python_client(program: &Path, broker: &Arm) -> Result<Process> {
     Process::start(&mut command)
 }
 
-/// The extension's own modules, in one file.
+/// A host made of the extension's own modules, bundled into one file.
 fn typescript_host() -> Result<Command> {
     let extension = root().join("vscode-ext");
     let bundle = root().join(".cache/bench/typescript-host.js");

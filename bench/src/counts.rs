@@ -1,14 +1,14 @@
-//! Instructions that the hot paths execute, counted by valgrind: figures that do not depend on what else
-//! the machine is doing.
+//! Counts the instructions of hot paths with valgrind. These figures do not depend on the load of the machine.
 
 use std::hint::black_box;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use bridge_daemon::broker::{Broker, Effect, Event, HostWait, Limits, PeerId, Role};
+use bridge_daemon::broker::{Broker, Effect, Event, Grant, HostGrant, HostWait, Limits, PeerId};
 use bridge_protocol::methods::RegisterParams;
-use bridge_protocol::{Dialect, Message, SessionId};
+use bridge_protocol::{Dialect, Message, Rights, SessionId};
 use clap::{Args, ValueEnum};
 
 use crate::Run;
@@ -16,7 +16,7 @@ use crate::framing::{Framing, payload};
 use crate::process::ourselves;
 use crate::report::Figure;
 
-/// Two counts are compared, so that starting and ending fall out.
+/// Two runs of different length are subtracted, so that the instructions of start and end cancel out.
 const FEW: u32 = 500;
 const MANY: u32 = 2500;
 
@@ -29,9 +29,9 @@ pub struct Repeat {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum HotPath {
-    /// A request is parsed.
+    /// Parses a request.
     Parse,
-    /// A request goes through the broker to the host, and its answer back.
+    /// Takes a request through the broker to the host, and its answer back.
     Broker,
 }
 
@@ -61,9 +61,9 @@ fn instructions(path: &str, times: u32, bytes: usize) -> Result<u64> {
         .arg(repeat.get_program())
         .args(repeat.get_args())
         .output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "valgrind failed: {told}");
-    let count = told.lines().find_map(|line| line.split("Collected :").nth(1));
+    let summary = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "valgrind failed: {summary}");
+    let count = summary.lines().find_map(|line| line.split("Collected :").nth(1));
     Ok(count.context("valgrind counted nothing")?.trim().parse()?)
 }
 
@@ -98,8 +98,9 @@ impl Exchange {
         let session: SessionId = "bench".parse().expect("the name is well-formed");
         let mut broker = Broker::new(session, Limits::default(), HostWait::UntilDeadline);
         let now = Instant::now();
-        for (peer, role) in [(Self::CLIENT, Role::Client), (Self::HOST, Role::Host)] {
-            broker.handle(Event::Connected { peer, role, dialect: Dialect::JsonRpc }, now);
+        let host = Grant::Host(HostGrant::general([], &[]).into());
+        for (peer, grant) in [(Self::CLIENT, Grant::Client(Rights::ALL)), (Self::HOST, host)] {
+            broker.handle(Event::Connected { peer, grant, dialect: Dialect::JsonRpc }, now);
         }
         let registration = RegisterParams {
             title: "bench".to_owned(),
@@ -121,7 +122,7 @@ impl Exchange {
         black_box(self.deliver(Self::HOST, &answer, Self::CLIENT));
     }
 
-    /// Hands in a message, and returns the one that the other side gets.
+    /// Gives the broker a message, and returns the message that the other side gets.
     fn deliver(&mut self, from: PeerId, text: &str, to: PeerId) -> String {
         let effects = self.broker.handle(Event::Message { peer: from, text }, self.now);
         let sent = effects.into_iter().find_map(|effect| match effect {

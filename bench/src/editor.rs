@@ -1,5 +1,5 @@
-//! A real VS Code with our extension, in which a run was opened as a person would open it. A language model
-//! that answers at once, and a command that returns its argument, are there for the benchmark.
+//! A real VS Code with our extension, which has opened a run as a person would. The benchmark adds a language
+//! model that answers at once, and a command that returns its argument.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::load::Target;
 use crate::peers::run;
 use crate::process::{Process, root};
 
-/// A window that answers the calls of its run. It is closed when dropped.
+/// A window that answers the calls of its run. Dropping it closes the window.
 pub struct Editor {
     window: Process,
     run: Value,
@@ -22,7 +22,7 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// Returns when the run is connected.
+    /// Starts the editor, and returns when its run is connected.
     pub fn start(daemon: &Path) -> Result<Self> {
         let extension = root().join("vscode-ext");
         run(Command::new("node").args(["esbuild.mjs", "--tests"]).current_dir(&extension))?;
@@ -35,7 +35,7 @@ impl Editor {
         Ok(Self { window, run: serde_json::from_str(&line)?, _home: home })
     }
 
-    /// How a client of the run reaches a method of the window.
+    /// Address and token for a client of the run, with the framing of the method to call.
     pub fn target(&self, framing: Framing) -> Result<Target> {
         let token = self.run["token"].as_str().context("the run has no token")?;
         let address = tcp_address(&self.run)?;

@@ -1,5 +1,5 @@
-//! File operations of the sandbox beside those of the standard library, which neither confine nor
-//! replace a file in one step.
+//! Compares file operations of the sandbox with those of the standard library, which neither confine paths to
+//! a workspace nor replace a file atomically.
 
 use std::fs;
 use std::hint::black_box;
@@ -20,18 +20,18 @@ use crate::series::Series;
 
 const STD: &str = "std::fs";
 const OURS: &str = "Run Bridge";
-/// The line that is edited, what it becomes, and what follows it.
+/// The line that is edited, its replacement, and the line that fills the rest of the file.
 const FIRST: &str = "the first line.\n";
 const OTHER: &str = "another line...\n";
 const OTHER_LINES: &str = "0123456789abcde\n";
-/// A size, how often it is measured in a row, and how many such rows there are in a round.
+/// Name of a size, bytes, measurements in a row, and rows in each round.
 const SIZES: [(&str, usize, usize, usize); 2] =
     [("1 KiB", 1024, 20, 10), ("10 MiB", 10 * 1024 * 1024, 4, 2)];
 
-/// What is judged. Syncing mostly shows the disk, reading as text also finds the encoding and the lines, and an edit
-/// keeps the old text.
+/// Operations that have a target. The others have none: syncing mostly measures the disk, reading as text also
+/// detects the encoding and counts lines, and an edit keeps the old text.
 const JUDGED: [&str; 2] = ["write", "read"];
-/// Judged is a disk, where workspaces lie. Memory shows what the calls alone cost.
+/// Targets apply to a disk, because workspaces are on disks. Memory shows the cost of the calls alone.
 const DISK: &str = "on a disk";
 const MEMORY: &str = "in memory";
 
@@ -64,7 +64,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
 
 fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> {
     let workspace = Workspace::confined(directory)?;
-    // Left to the system, since syncing mostly measures the disk; it is shown apart.
+    // Do not sync, because that mostly measures the disk; synced writes have a group of their own.
     let unsynced = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };
     for (size, bytes, in_a_row, rows) in SIZES {
         let content = FIRST.to_owned() + &OTHER_LINES.repeat(bytes / 16 - 1);
@@ -72,8 +72,8 @@ fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> 
         let limit = bytes as u64;
         let mut compare =
             |what: &str, std: &dyn Fn() -> Result<()>, ours: &dyn Fn() -> Result<()>| {
-                // Not in turns: a write leaves work to the system, which slows down the next one, and that
-                // shall mostly be the same one's.
+                // Several measurements of one arm in a row, because a write leaves work to the operating
+                // system that slows down the next measurement. So that is mostly one of the same arm.
                 let mut times = [Vec::new(), Vec::new()];
                 for _ in 0..rows {
                     for (times, work) in times.iter_mut().zip([std, ours]) {
@@ -95,14 +95,17 @@ fn measure_in(series: &mut Series, place: &str, directory: &Path) -> Result<()> 
             write(&path, content.as_bytes(), WriteOptions::default())?;
             Ok(())
         })?;
-        compare("read", &|| whole(fs::read(&plain)?.len(), bytes), &|| {
-            whole(read_bytes(&path, limit)?.len(), bytes)
+        compare("read", &|| ensure_length(fs::read(&plain)?.len(), bytes), &|| {
+            ensure_length(read_bytes(&path, limit)?.len(), bytes)
         })?;
-        compare("read as text", &|| whole(fs::read_to_string(&plain)?.len(), bytes), &|| {
-            whole(read_text(&path, LineRange::All, limit)?.content.len(), bytes)
-        })?;
+        compare(
+            "read as text",
+            &|| ensure_length(fs::read_to_string(&plain)?.len(), bytes),
+            &|| ensure_length(read_text(&path, LineRange::All, limit)?.content.len(), bytes),
+        )?;
         let editor = Editor::default();
-        // There and back, so that the text to replace is there each time. Edits are synced.
+        // Each edit is followed by its reverse, so that the text to replace is there each time. Edits are
+        // synced.
         compare(
             "edit",
             &|| {
@@ -134,7 +137,7 @@ fn synced(path: &Path, content: &[u8]) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-fn whole(read: usize, wanted: usize) -> Result<()> {
+fn ensure_length(read: usize, wanted: usize) -> Result<()> {
     ensure!(black_box(read) == wanted, "read {read} of {wanted} bytes");
     Ok(())
 }

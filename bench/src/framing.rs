@@ -1,17 +1,17 @@
-//! What a request and its reply look like on the wire of each arm.
+//! The format of requests and replies for each arm.
 
 use anyhow::{Result, ensure};
 
-/// How an arm dresses a payload.
+/// The message format of an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// The same text comes back.
+    /// Any text; the server returns the same text.
     Echo,
     /// JSON-RPC to a method that returns its params.
     JsonRpc(&'static str),
     /// JSON-RPC to a command of an editor that returns its argument.
     EditorCommand(&'static str),
-    /// The dialect of the original bridge, in a server without a broker.
+    /// The bridge dialect (`type` instead of `method`), for a server without a broker.
     Typed,
     /// Socket.IO events with acknowledgements.
     SocketIo,
@@ -35,7 +35,8 @@ impl Framing {
         }
     }
 
-    /// The id that a message answers, or none if it is no reply. A reply without the payload is an error.
+    /// The id of the request that a message answers; `None` if the message is no reply. A reply without the
+    /// payload is an error.
     pub fn reply(self, text: &str, payload: &str) -> Result<Option<u64>> {
         let id = match self {
             Self::JsonRpc(_) if text.starts_with(PROGRESS) => return Ok(None),
@@ -54,10 +55,10 @@ impl Framing {
     }
 }
 
-/// How the daemon begins to pass on a piece of an answer before the answer.
+/// The beginning of a `$/progress` notification from the daemon.
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"$/progress""#;
 
-/// A payload such that the whole request has about this many bytes.
+/// A payload that gives the whole request about this many bytes.
 pub fn payload(bytes: usize) -> String {
     let envelope = Framing::JsonRpc("vscode/chat").request(1000, "").len();
     "The quick brown fox jumps over the lazy dog. "
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_of_an_answer_is_no_answer() {
+    fn progress_is_no_reply_and_a_reply_must_have_the_payload() {
         let framing = Framing::JsonRpc("vscode/chat");
         let piece =
             r#"{"jsonrpc":"2.0","method":"$/progress","params":{"id":7,"value":{"text":"hi"}}}"#;

@@ -1,4 +1,4 @@
-//! What a shell costs while nothing happens in it.
+//! CPU time and memory of an idle shell.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::report::{Figure, Report, Target};
 use crate::shells::spec;
 
 const WATCHED: Duration = Duration::from_secs(5);
-/// What a shell takes to come to its prompt, after it has told a result.
+/// Time that a shell needs to reach its prompt after it has reported a result.
 const SETTLING: Duration = Duration::from_millis(500);
-/// What a process is by its arguments; the first that fits.
+/// Names of processes by a part of their arguments. The first match counts.
 const PARTS: [(&str, &str); 5] = [
     ("tmux server and client, for all shells", " new-session "),
     ("recorder", " record "),
@@ -45,7 +45,7 @@ async fn watch(report: &mut Report, root: &str) -> Result<()> {
     tokio::time::sleep(WATCHED).await;
     let used = used()? - before;
     let group = format!("Shell, idle: CPU of all its processes in {} s, in ms", WATCHED.as_secs());
-    let figure = Figure::new("Run Bridge session", Some(&vec![used.as_secs_f64() * 1e3]));
+    let figure = Figure::new("Run Bridge shell", Some(&vec![used.as_secs_f64() * 1e3]));
     report.add(&group, figure.with_target(Target::at_most(0.0, 0.0)));
     for (name, argument) in PARTS {
         let part = |(_, arguments): &&(u32, String)| {

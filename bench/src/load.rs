@@ -1,4 +1,4 @@
-//! The load: one client program for every WebSocket arm, so that differences are the servers'.
+//! The load generator. All WebSocket arms get the same client, so that differences come from the servers.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::framing::Framing;
 
-/// How long a reply may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for a reply. A slower reply fails the measurement.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Address {
     Tcp(u16),
     Unix(PathBuf),
 }
 
-/// What is needed to talk to a server.
+/// A server to measure: address, path, token and message format.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub address: Address,
@@ -34,7 +34,7 @@ pub struct Target {
     pub framing: Framing,
 }
 
-/// Bytes both ways.
+/// A bidirectional byte stream.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
@@ -75,7 +75,7 @@ impl Target {
     }
 }
 
-/// Socket.IO says hello twice: for the transport, and for the namespace.
+/// Completes the two handshakes of Socket.IO: one for the transport, one for the namespace.
 async fn join_namespace(socket: &mut Socket) -> Result<()> {
     next_text(socket).await?;
     socket.send("40".into()).await?;
@@ -85,18 +85,19 @@ async fn join_namespace(socket: &mut Socket) -> Result<()> {
 
 async fn next_text(socket: &mut Socket) -> Result<Message> {
     loop {
-        let message = tokio::time::timeout(PATIENCE, socket.next()).await;
-        let message = message.context("no reply")?.context("the server hung up")??;
+        let message = tokio::time::timeout(TIMEOUT, socket.next()).await;
+        let message =
+            message.context("no reply")?.context("the server closed the connection")??;
         match message {
             Message::Text(ref text) if text.as_str() == "2" => socket.send("3".into()).await?,
             Message::Text(_) => return Ok(message),
-            Message::Close(reason) => bail!("the server closed: {reason:?}"),
+            Message::Close(reason) => bail!("the server closed the connection: {reason:?}"),
             _ => {}
         }
     }
 }
 
-/// Times of single requests, one after the other.
+/// Sends requests one after the other, and returns the time of each.
 pub async fn latency(target: &Target, payload: &str, count: usize) -> Result<Vec<Duration>> {
     let mut socket = target.connect().await?;
     let mut times = Vec::with_capacity(count);
@@ -111,13 +112,13 @@ pub async fn latency(target: &Target, payload: &str, count: usize) -> Result<Vec
                 break (answered, elapsed);
             }
         };
-        ensure!(answered == id, "the answer to another request");
+        ensure!(answered == id, "got the answer to another request");
         times.push(elapsed);
     }
     Ok(times.split_off(warm_up))
 }
 
-/// Requests per second of one client that keeps some in flight, and how many were made.
+/// Keeps `in_flight` requests of one client in flight. Returns requests per second and the number of requests.
 pub async fn pipelined(
     target: &Target,
     payload: &str,
@@ -151,11 +152,12 @@ pub async fn pipelined(
         }
         socket.flush().await?;
     }
-    ensure!(balance == 0, "the answers are not those to our requests");
+    ensure!(balance == 0, "the ids of the answers are not those of our requests");
     Ok((received as f64 / elapsed.as_secs_f64(), received))
 }
 
-/// Requests per second of many clients, each with one request in flight, and how many were made.
+/// Keeps one request in flight for each of many clients. Returns requests per second and the number of
+/// requests.
 pub async fn many(
     target: &Target,
     payload: &str,
@@ -175,7 +177,10 @@ pub async fn many(
             while begun.elapsed() < duration {
                 socket.send(framing.request(id, &payload).into()).await?;
                 let reply = next_text(&mut socket).await?;
-                ensure!(framing.reply(reply.to_text()?, &payload)? == Some(id), "crossed answers");
+                ensure!(
+                    framing.reply(reply.to_text()?, &payload)? == Some(id),
+                    "got the answer to another request"
+                );
                 id += 1;
             }
             Ok(id)
@@ -188,7 +193,7 @@ pub async fn many(
     Ok((total as f64 / begun.elapsed().as_secs_f64(), total))
 }
 
-/// Times of round trips of bare bytes: the floor.
+/// Times of round trips of bare bytes through an echo server, which is the floor.
 pub async fn floor(address: &Address, bytes: usize, count: usize) -> Result<Vec<Duration>> {
     let mut stream = address.connect().await?;
     let (out, mut back) = (vec![b'x'; bytes], vec![0; bytes]);
@@ -197,10 +202,10 @@ pub async fn floor(address: &Address, bytes: usize, count: usize) -> Result<Vec<
     for _ in 0..warm_up + count {
         let begun = Instant::now();
         let (mut reader, mut writer) = tokio::io::split(&mut stream);
-        // Both at once: large messages do not fit into the buffers between.
+        // Write and read at the same time: large messages do not fit into the socket buffers.
         tokio::try_join!(writer.write_all(&out), reader.read_exact(&mut back))?;
         times.push(begun.elapsed());
     }
-    ensure!(out == back, "the floor returned other bytes");
+    ensure!(out == back, "the echo server returned other bytes");
     Ok(times.split_off(warm_up))
 }

@@ -1,8 +1,8 @@
-//! Measures Run Bridge beside its floors and its peers, in one run.
+//! Measures Run Bridge, its floors and its peers in one run, and reports ratios.
 //!
-//! Machines differ and are noisy, so no figure stands alone: each arm is measured with a bare TCP echo
-//! right before it, arms take turns in rounds, and what is reported is the ratio. Replies are checked for
-//! their content, since a broker that only returns errors would be the fastest of all.
+//! Machines differ and are noisy, so an absolute figure says little. Each arm is measured right after a bare
+//! TCP echo, arms take turns in rounds, and the report shows the ratio. The content of replies is checked,
+//! because a broker that only returned errors would be the fastest of all.
 
 mod action_servers;
 mod arms;
@@ -32,15 +32,16 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Measures Run Bridge beside its floors and its peers, in one run.
+/// Measures Run Bridge, its floors and its peers in one run, and reports ratios.
 ///
-/// Each arm is measured in turns with the others and with a floor, and what counts is the ratio, shown with
-/// its spread: `× 3.2 [2.9…3.6]`. Groups are printed as they finish; figures.json and, with the bridge,
-/// chart.svg are written at the end. Ctrl-C ends everything that was started, and removes its files.
+/// Each arm (a server under measurement) takes turns with the others and with a floor (a bare echo server, a
+/// bare tmux, std::fs). The result is the ratio with its spread: `× 3.2 [2.9…3.6]`. Groups are printed as they
+/// finish; figures.json and, with the bridge, chart.svg are written at the end. Ctrl-C ends all processes that
+/// were started, and removes their files.
 ///
-/// Programs of this workspace are built first. tmux is needed for the sandbox. Peers (Node and Python servers,
-/// OpenHands, a VS Code with a browser) are installed below .cache, once. What cannot be installed, or a
-/// valgrind that is missing, is left out, and the reason is said.
+/// Programs of this workspace are built first. The sandbox needs tmux. Peers (Node and Python servers,
+/// OpenHands, a VS Code with a browser) are installed below .cache, once. A peer that cannot be installed, or
+/// a missing valgrind, is left out, and a note says why.
 #[derive(Parser)]
 #[command(name = "bridge-bench", version)]
 struct Cli {
@@ -52,41 +53,41 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Measure(Measurement),
-    /// One server, in a process of its own
+    /// Run one server in this process
     #[command(hide = true)]
     Serve(servers::Server),
-    /// A hot path, repeated, for the instruction counter
+    /// Repeat a hot path, for the instruction counter
     #[command(hide = true)]
     Repeat(counts::Repeat),
 }
 
 #[derive(Subcommand)]
 enum Measurement {
-    /// Everything but the soak
+    /// Measure everything except the soak test
     All(Options),
-    /// The bridge: latency, throughput, many clients, start, memory, and the ends in other languages
+    /// Measure the bridge: latency, throughput, many clients, start, memory, and `clients`
     Bridge(Options),
-    /// The ends of the bridge in other languages: Python, TypeScript, a real extension host
+    /// Measure clients and hosts in other languages: Python, TypeScript, a real extension host
     Clients(Options),
-    /// The sandbox: shells, files, the action server
+    /// Measure the sandbox: shells, files, the action server
     Sandbox(Options),
-    /// Instructions of the hot paths, counted by valgrind
+    /// Count the instructions of the hot paths with valgrind
     Counts(Options),
-    /// Mixed traffic for minutes, during which memory and descriptors must not grow
+    /// Run mixed traffic for minutes and check that memory and file descriptors do not grow
     Soak(soak::Soak),
 }
 
 #[derive(Parser)]
 struct Options {
-    /// Rounds in which every arm is measured once
+    /// Number of rounds; each round measures every arm once
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
 
-    /// Where the figures and the chart are written
+    /// Directory for the figures and the chart
     #[arg(long, default_value = "bench/results", value_name = "DIRECTORY")]
     output: PathBuf,
 
-    /// Leave out the peers that must be installed first
+    /// Leave out peers that need an installation
     #[arg(long)]
     no_peers: bool,
 }
@@ -113,14 +114,14 @@ fn work(measurement: Measurement) -> Result<()> {
     }
 }
 
-/// A part of a measurement, whose groups are finished when it returns.
+/// A part of a measurement. Its groups are complete when it returns.
 type Part = fn(&mut Run) -> Result<()>;
 
 const BRIDGE: &[Part] = &[rounds::measure, standing::measure];
 const CLIENTS: &[Part] = &[clients::measure];
 const SANDBOX: &[Part] = &[shells::measure, idle::measure, files::measure, action_servers::measure];
 
-/// Everything that the parts of a measurement share.
+/// State that the parts of a measurement share.
 struct Run {
     report: report::Report,
     rounds: usize,

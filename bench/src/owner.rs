@@ -1,9 +1,9 @@
-//! Owns everything that a measurement starts and writes.
+//! Owns all processes and files of a measurement, and cleans them up.
 //!
-//! The work is done by a child, and we outlive it: however it ends (by itself, by a failure, by Ctrl-C, by
-//! `timeout`), all processes behind it are ended and all of its files are removed. Servers leave those who
-//! started them, as tmux and editors do, but not us: orphans become our children, because we are what Linux
-//! calls a subreaper.
+//! A child process, the worker, does the measuring. This process, its owner, outlives it: however the worker
+//! ends (normally, by an error, by Ctrl-C, by `timeout`), the owner kills all of its descendants and removes
+//! all of its files. Servers such as tmux and editors detach from the process that started them. They still
+//! cannot escape: the owner is a subreaper, so Linux makes orphans its children.
 
 use std::process::{Command, ExitCode};
 
@@ -15,22 +15,22 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Names the worker's directory in memory, and by that tells the worker what it is.
+/// Variable for the worker's directory in memory. A process that has it set is the worker.
 const MEMORY: &str = "BRIDGE_BENCH_MEMORY";
 
-/// Does the work in a process that we own.
+/// Does the work in a worker process, and cleans up after it.
 pub fn owned(work: impl FnOnce() -> Result<()>) -> Result<ExitCode> {
     if std::env::var_os(MEMORY).is_none() {
         return run_worker();
     }
     set_pdeathsig(Signal::SIGKILL)?;
-    // What our owner waits for, it has blocked, and we have that from it. A tmux that cannot be terminated
-    // does not end.
+    // The owner blocks the signals that it waits for, and the worker inherits that. Undo it: a tmux server
+    // with SIGTERM blocked would not end.
     awaited().thread_unblock()?;
     work().map(|()| ExitCode::SUCCESS)
 }
 
-/// A directory for what must not touch a disk, because disks have moods.
+/// A temporary directory in memory, for measurements that the varying speed of a disk would disturb.
 pub fn directory_in_memory() -> Result<TempDir> {
     Ok(match std::env::var_os(MEMORY) {
         Some(place) => tempfile::tempdir_in(place)?,
@@ -38,10 +38,10 @@ pub fn directory_in_memory() -> Result<TempDir> {
     })
 }
 
-/// Runs this program once more with the same arguments, and ends whatever that has started.
+/// Runs this program again as the worker, with the same arguments, and then ends all of its descendants.
 fn run_worker() -> Result<ExitCode> {
     let directory = short_directory("/tmp")?;
-    // Where there is no memory to write to, a disk must do.
+    // Without /dev/shm, use the disk.
     let memory = short_directory("/dev/shm").or_else(|_| short_directory("/tmp"))?;
     let signals = awaited();
     signals.thread_block()?;
@@ -57,7 +57,7 @@ fn run_worker() -> Result<ExitCode> {
     code
 }
 
-/// Its path is short, because it holds sockets.
+/// A temporary directory with a short path: it contains sockets, whose paths have a length limit.
 fn short_directory(place: &str) -> std::io::Result<TempDir> {
     tempfile::Builder::new().prefix("rb").tempdir_in(place)
 }
@@ -66,7 +66,8 @@ fn awaited() -> SigSet {
     [Signal::SIGCHLD, Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().collect()
 }
 
-/// Waits until the worker has ended or we are told to end, and returns the exit code for either.
+/// Waits until the worker has ended or this process gets a signal to end. Returns the exit code for either
+/// case.
 fn wait(signals: &SigSet, worker: Pid) -> Result<ExitCode> {
     loop {
         match signals.wait()? {
@@ -82,10 +83,12 @@ fn wait(signals: &SigSet, worker: Pid) -> Result<ExitCode> {
     }
 }
 
-/// Kills our children until there are none. Whoever loses its parent by that is our child next.
+/// Kills children until there are none. Processes that lose their parent by that become children of this
+/// process, and are killed next.
 fn end_children() -> Result<()> {
     loop {
         for child in children()? {
+            // The child may have ended by itself in the meantime.
             let _ = kill(child, Signal::SIGKILL);
         }
         if ended_child(None)?.is_none() {
@@ -94,7 +97,7 @@ fn end_children() -> Result<()> {
     }
 }
 
-/// A child that has ended, and its exit code.
+/// Reaps a child that has ended, and returns its pid and exit code.
 fn ended_child(flag: Option<WaitPidFlag>) -> Result<Option<(Pid, u8)>> {
     match waitpid(None, flag) {
         Ok(WaitStatus::Exited(child, code)) => Ok(Some((child, u8::try_from(code)?))),
@@ -104,7 +107,7 @@ fn ended_child(flag: Option<WaitPidFlag>) -> Result<Option<(Pid, u8)>> {
     }
 }
 
-/// As shells tell it.
+/// The exit code that shells report for a death by signal.
 fn by_signal(signal: Signal) -> u8 {
     128 + signal as u8
 }
@@ -115,7 +118,7 @@ fn children() -> Result<Vec<Pid>> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let ours = pids.filter(|pid| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name before it may hold anything.
+        // Read after the last parenthesis, because the program's name may itself contain parentheses.
         stat.rsplit(')').next().and_then(|rest| rest.split(' ').nth(2)) == Some(us.as_str())
     });
     Ok(ours.map(Pid::from_raw).collect())

@@ -1,4 +1,4 @@
-//! Peers from other languages: their libraries are installed here, their servers are in `bench/peers`.
+//! Installs the libraries of peers in other languages. Their servers are in `bench/peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,31 +7,31 @@ use anyhow::{Result, bail};
 
 use crate::process::root;
 
-/// A peer that is ready, or why it is not.
+/// The path of an installed peer, or why it is not installed.
 pub type Installed = Result<PathBuf, String>;
 
-/// What there is to compare with. Each is installed when it is first asked for, below `.cache`.
+/// The peers to compare with. Each is installed below `.cache` when it is first needed.
 pub struct Peers {
     pub wanted: bool,
 }
 
 impl Peers {
-    /// The directory that holds `node_modules` with a WebSocket server.
+    /// The directory whose `node_modules` has a WebSocket server.
     pub fn node(&self) -> Installed {
         self.installed(install_node)
     }
 
-    /// The interpreter of an environment with a Socket.IO server and what our client needs.
+    /// The Python interpreter of an environment with a Socket.IO server and the dependencies of our client.
     pub fn python(&self) -> Installed {
         self.installed(install_python)
     }
 
-    /// The interpreter of an environment with OpenHands.
+    /// The Python interpreter of an environment with OpenHands.
     pub fn openhands(&self) -> Installed {
         self.installed(install_openhands)
     }
 
-    /// The directory of the extension, with a VS Code and a browser beside it.
+    /// The directory of the extension, once VS Code and a browser are installed, too.
     pub fn editor(&self) -> Installed {
         self.installed(install_editor)
     }
@@ -75,7 +75,7 @@ fn home() -> PathBuf {
     root().join(".cache/bench")
 }
 
-/// About a gigabyte, and it wants Python 3.12.
+/// Installs OpenHands, which takes about a gigabyte and needs Python 3.12.
 fn install_openhands() -> Result<PathBuf> {
     eprintln!("installing OpenHands, which takes some minutes the first time");
     Ok(run(&mut Command::new(root().join("scripts/setup-openhands")))?.trim_end().into())
@@ -88,7 +88,7 @@ fn install_editor() -> Result<PathBuf> {
     Ok(extension)
 }
 
-/// Installs the packages that a directory names, once.
+/// Runs `npm ci` in the directory, unless its `node_modules` exists.
 pub fn installed_modules(directory: &Path) -> Result<()> {
     if !directory.join("node_modules").exists() {
         run(Command::new("npm")
@@ -98,7 +98,7 @@ pub fn installed_modules(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns what it printed.
+/// Runs a command to its end, and returns its stdout.
 pub fn run(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.stdin(Stdio::null()).output() {

@@ -1,10 +1,10 @@
-//! Lines over time, as SVG.
+//! Draws figures over time as an SVG line chart.
 
 use std::fmt::Write;
 
 use crate::report::svg_page;
 
-/// What happened to one figure.
+/// One line of the chart: a figure at regular times.
 pub struct Line<'a> {
     pub name: &'a str,
     pub values: Vec<f64>,
@@ -17,7 +17,7 @@ const TOP: f64 = 40.0;
 const ROW: f64 = 20.0;
 const COLOURS: [&str; 6] = ["#0b6", "#06c", "#c60", "#909", "#888", "#c03"];
 
-/// Each line is drawn against its own largest value, which the legend names.
+/// Draws the chart. Each line is scaled to its own largest value, which the legend shows.
 pub fn plot(title: &str, lines: &[Line<'_>]) -> String {
     let height = TOP + HEIGHT + 20.0 + ROW * lines.len() as f64;
     let mut svg = svg_page(WIDTH + 2.0 * LEFT, height, title);

@@ -1,5 +1,4 @@
-//! Processes under measurement: started by us, ended with us, their CPU time and memory read from the
-//! kernel.
+//! Processes under measurement. They end with this program. CPU time and memory come from `/proc`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,14 +11,15 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A server process. It is killed when dropped.
+/// A server process. Dropping it kills the process.
 pub struct Process {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
-    /// Starts it; its stdin stays open as long as we live, and its stdout is ours to read.
+    /// Starts a process. Its stdin stays open until this value is dropped; its stdout is read by
+    /// [`line`](Self::line).
     pub fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = command
@@ -31,22 +31,22 @@ impl Process {
         Ok(Self { child, stdout })
     }
 
-    /// Gives it a line.
+    /// Writes a line to the process's stdin.
     pub fn write_line(&mut self, line: &str) -> Result<()> {
         let stdin = self.child.stdin.as_mut().context("stdin is piped")?;
         Ok(writeln!(stdin, "{line}")?)
     }
 
-    /// Its next line.
+    /// Waits for the next line of the process's stdout.
     pub fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         if self.stdout.read_line(&mut line)? == 0 {
-            bail!("the process ended before it said that it was ready");
+            bail!("the process ended before it was ready");
         }
         Ok(line.trim_end().to_owned())
     }
 
-    /// CPU time used so far.
+    /// CPU time that the process has used so far.
     pub fn cpu(&self) -> Result<Duration> {
         cpu(self.child.id())
     }
@@ -55,26 +55,26 @@ impl Process {
         self.child.id()
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM, and waits until the process has ended.
     pub fn terminate(&mut self) {
         let pid = Pid::from_raw(self.child.id().cast_signed());
         let _ = kill(pid, Signal::SIGTERM);
         let _ = self.child.wait();
     }
 
-    /// Closes its stdin, for programs that end by that, and waits until it has ended.
+    /// Closes stdin, and waits until the process has ended. For programs that end at the end of their input.
     pub fn hang_up(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 
-    /// Memory that is resident now.
+    /// Resident memory of the process now.
     pub fn resident_kib(&self) -> Result<f64> {
         resident_kib(self.child.id())
     }
 }
 
-/// CPU time that a process has used so far, by all threads, to the nanosecond.
+/// CPU time that all threads of a process have used so far, in nanosecond resolution.
 pub fn cpu(pid: u32) -> Result<Duration> {
     let mut total = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -84,19 +84,19 @@ pub fn cpu(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(total))
 }
 
-/// Memory of a process that is resident now.
+/// Resident memory of a process now.
 pub fn resident_kib(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     Ok(line.context("no VmRSS")?.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// Descriptors that a process has open.
+/// Number of open file descriptors of a process.
 pub fn open_files(pid: u32) -> Result<f64> {
     Ok(std::fs::read_dir(format!("/proc/{pid}/fd"))?.count() as f64)
 }
 
-/// The processes that have this text among their arguments, and these.
+/// Pid and arguments of all processes that have this text in their arguments.
 pub fn with_argument(text: &str) -> Vec<(u32, String)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -115,8 +115,8 @@ impl Drop for Process {
     }
 }
 
-/// The optimised program of a package, built if necessary. By a cargo of its own, so that it has the
-/// features that it ships with, and not those that our other arms ask for.
+/// Builds the optimised program of a package, and returns its path. Each package is built by a cargo of its
+/// own, so that its dependencies have the features that it ships with, and not those that other arms enable.
 pub fn built(package: &str, program: &str) -> Result<PathBuf> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "--package", package, "--bin", program])
@@ -126,30 +126,33 @@ pub fn built(package: &str, program: &str) -> Result<PathBuf> {
         bail!("{program} does not build");
     }
     let ours = std::env::current_exe()?;
-    let target = ours.parent().and_then(Path::parent).context("we live in a target directory")?;
+    let target = ours
+        .parent()
+        .and_then(Path::parent)
+        .context("this program is not in a target directory")?;
     Ok(target.join("release").join(program))
 }
 
-/// Does something on one core only, with everything that is started for it.
+/// Does the work on one core only, together with all processes that it starts.
 pub fn on_one_core<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let us = Pid::from_raw(0);
     let all = sched_getaffinity(us)?;
     let mut one = CpuSet::new();
     let first = (0..CpuSet::count()).find(|&core| all.is_set(core).unwrap_or(false));
-    one.set(first.context("we may run on no core")?)?;
+    one.set(first.context("the affinity mask allows no core")?)?;
     sched_setaffinity(us, &one)?;
     let result = work();
     sched_setaffinity(us, &all)?;
     result
 }
 
-/// Sees to it that we, and what we start, may have so many descriptors.
+/// Raises the limit on open file descriptors for this process and its children.
 pub fn allow_files(wanted: u64) -> Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if hard < wanted {
         bail!(
-            "{wanted} open files are needed for so many clients, and at most {hard} are allowed: raise \
-             the limit (`ulimit -Hn {wanted}` as root, or `LimitNOFILE`), or run another part"
+            "the measurement needs {wanted} open files, but at most {hard} are allowed: raise the limit \
+             (`ulimit -Hn {wanted}` as root, or `LimitNOFILE`), or run another part"
         );
     }
     Ok(setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted), hard)?)
@@ -160,7 +163,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench/ is below the root")
 }
 
-/// A command that runs another part of this program.
+/// A command that runs this program with other arguments.
 pub fn ourselves(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments);

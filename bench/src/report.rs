@@ -1,4 +1,4 @@
-//! Figures, how they are judged, and how they are shown: a table, a JSON file, a chart.
+//! Collects figures, compares them with targets, and shows them as a table, a JSON file and a chart.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-/// Everything that was measured.
+/// All figures and notes of a run.
 #[derive(Default, Serialize)]
 pub struct Report {
     groups: Vec<Group>,
     notes: Vec<String>,
-    /// How many groups are on the screen.
+    /// Number of groups that have been printed.
     #[serde(skip)]
     printed: usize,
 }
@@ -32,7 +32,7 @@ pub struct Figure {
     target: Option<Target>,
 }
 
-/// The median of the rounds, and how far they lie apart.
+/// Median, smallest and largest value over the rounds.
 #[derive(Clone, Copy, Serialize)]
 pub struct Spread {
     median: f64,
@@ -40,7 +40,7 @@ pub struct Spread {
     most: f64,
 }
 
-/// What a figure should be: the ratio, where there is one.
+/// The value that a figure should reach. It applies to the ratio if there is one, else to the value.
 #[derive(Clone, Copy, Serialize)]
 pub struct Target {
     must: f64,
@@ -87,7 +87,7 @@ impl Figure {
         Self { name: name.to_owned(), value, ratio: None, target: None }
     }
 
-    /// Without its peer there are no ratios, and nothing to judge.
+    /// Adds ratios and their target. Without the peer there are no ratios, and the target is dropped.
     pub fn with_ratios(self, ratios: Option<Vec<f64>>, target: Option<Target>) -> Self {
         let target = target.filter(|_| ratios.is_some());
         Self { ratio: ratios.map(|ratios| Spread::of(&ratios)), target, ..self }
@@ -97,7 +97,7 @@ impl Figure {
         Self { target: Some(target), ..self }
     }
 
-    /// What the target is about.
+    /// The values to which the target applies.
     fn judged(&self) -> Spread {
         self.ratio.unwrap_or(self.value)
     }
@@ -111,15 +111,15 @@ impl Report {
         }
     }
 
-    /// What is to be said besides figures: is said at once.
+    /// Prints a note at once, and keeps it for the JSON file.
     #[allow(clippy::print_stdout, reason = "part of the table")]
     pub fn note(&mut self, note: String) {
         println!("\nNote: {note}");
         self.notes.push(note);
     }
 
-    /// Shows the groups that were added since the last time.
-    #[allow(clippy::print_stdout, reason = "the table is what we are run for")]
+    /// Prints the groups that were added since the last call.
+    #[allow(clippy::print_stdout, reason = "the table is the output of this program")]
     pub fn print_new(&mut self) {
         for group in &self.groups[self.printed..] {
             println!("\n{}", group.title);
@@ -157,10 +157,10 @@ impl Report {
     }
 }
 
-/// The group that says most to a stranger.
+/// The group in the chart: the most telling one for a newcomer.
 const CHARTED: &str = "64 in flight, 200 B: requests/s, and × one-hop echo";
 
-/// Bars on a logarithmic scale: the peers lie orders of magnitude apart.
+/// Draws bars on a logarithmic scale, because the peers differ by orders of magnitude.
 fn chart(group: &Group) -> String {
     const ROW: usize = 26;
     const LEFT: usize = 290;
@@ -191,7 +191,7 @@ fn chart(group: &Group) -> String {
     svg + "</svg>\n"
 }
 
-/// The beginning of a picture with a title.
+/// The beginning of an SVG file with a title.
 pub fn svg_page(width: f64, height: f64, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -201,7 +201,7 @@ pub fn svg_page(width: f64, height: f64, title: &str) -> String {
     )
 }
 
-/// Three digits are all that such a measurement is worth.
+/// Prints about three digits: the measurement is no more precise.
 fn short(figure: f64) -> String {
     match figure.abs() {
         size if size >= 10_000.0 => format!("{:.0} k", figure / 1000.0),
@@ -230,11 +230,11 @@ mod tests {
     fn a_figure_without_its_peer_is_not_judged() {
         let figure = Figure::new("broker", Some(&vec![900.0]));
         let figure = figure.with_ratios(None, Some(Target::at_least(10.0, 25.0)));
-        assert!(figure.target.is_none(), "requests per second are no ratio");
+        assert!(figure.target.is_none(), "requests per second are not a ratio");
     }
 
     #[test]
-    fn what_was_not_measured_reaches_no_target() {
+    fn a_figure_without_values_misses_its_target() {
         let nothing = Figure::new("nothing", None);
         assert_eq!(Target::at_most(4.0, 2.5).verdict(nothing.judged().median), "MISSED");
     }

@@ -1,8 +1,9 @@
-//! Latency, throughput and CPU time of all arms, in rounds: each arm has its turn in each. A latency is
-//! taken just after the floor's, so that a ratio compares two figures that are moments apart.
+//! Measures latency, throughput and CPU time of all arms in rounds. Each arm has its turn in each round. A
+//! latency is measured right after that of the floor, so that a ratio compares two figures of the same moment.
 //!
-//! For latencies everything is on one core. With more, the scheduler decides whether a message wakes
-//! another core from its sleep, which takes longer than all else: a floor of 8 or of 60 µs, by chance.
+//! Latencies are measured with all processes on one core. On more cores, the scheduler decides whether a
+//! message must wake a sleeping core, which takes longer than everything else: the floor is then 8 or 60 µs,
+//! by chance.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const IN_FLIGHT: u64 = 64;
 const CROWDS: [usize; 3] = [1, 100, 1000];
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// A thousand clients on either side, and some room.
+/// Open files for a thousand clients on either side, and some more.
 const OPEN_FILES: u64 = 2200;
 
 pub fn measure(run: &mut Run) -> Result<()> {
@@ -48,7 +49,7 @@ pub fn measure(run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// The arms in the order of this round.
+/// The arms in the order of this round; another arm begins in each round.
 fn turns(arms: &[Arm], round: usize) -> impl Iterator<Item = &Arm> {
     (0..arms.len()).map(move |turn| &arms[(round + turn) % arms.len()])
 }

@@ -1,8 +1,8 @@
-//! Figures as they come in, round by round.
+//! Collects the figures of each round.
 
 use std::collections::BTreeMap;
 
-/// Figures by what is measured and by arm, one for each round.
+/// Figures by measurement and arm, one for each round.
 #[derive(Default)]
 pub struct Series(BTreeMap<(String, &'static str), Vec<f64>>);
 
@@ -15,7 +15,7 @@ impl Series {
         self.0.get(&(what.to_owned(), arm))
     }
 
-    /// Round by round, one arm's figure by another's.
+    /// For each round, the figure of one arm divided by that of another.
     pub fn ratios(&self, what: &str, arm: &'static str, to: &'static str) -> Option<Vec<f64>> {
         let (ours, theirs) = (self.get(what, arm)?, self.get(what, to)?);
         Some(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())

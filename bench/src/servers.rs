@@ -1,5 +1,5 @@
-//! The servers that are part of this program. Each runs in a process of its own and prints one line when
-//! it is ready: the port, where it has one.
+//! The servers that are part of this program. Each runs in its own process and prints one line when it is
+//! ready: its port, or `ready` if it has none.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::framing::Framing;
 use crate::load::{Address, Socket, Stream, Target};
 
-/// Room for the largest message that is measured, and then some.
+/// Message limit of the jsonrpsee server: more than the largest message that is measured.
 const JSONRPSEE_BYTES: u32 = 4 * 1024 * 1024;
 
 #[derive(Args)]
@@ -29,17 +29,17 @@ pub struct Server {
 
 #[derive(Subcommand)]
 enum Kind {
-    /// Returns bytes over TCP
+    /// Echo bytes over TCP
     Tcp,
-    /// Returns bytes over a Unix socket
+    /// Echo bytes over a Unix socket
     Unix { path: PathBuf },
-    /// Returns WebSocket messages
+    /// Echo WebSocket messages
     WebSocket,
-    /// Returns the params of a call, by jsonrpsee's own server
+    /// Return the params of a call, with jsonrpsee's own server
     Jsonrpsee,
-    /// Answers the broker's requests; the target is read from stdin
+    /// Answer the broker's requests; the address is read from stdin
     Host,
-    /// Answers the Socket.IO broker's requests
+    /// Answer the Socket.IO broker's requests
     SocketIoHost { port: u16 },
 }
 
@@ -57,7 +57,7 @@ pub fn serve(server: Server) -> Result<()> {
     })
 }
 
-#[allow(clippy::print_stdout, reason = "the line that says that we are ready")]
+#[allow(clippy::print_stdout, reason = "the ready line")]
 fn ready(what: impl std::fmt::Display) -> Result<()> {
     println!("{what}");
     Ok(std::io::stdout().flush()?)
@@ -69,7 +69,7 @@ async fn tcp() -> Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        tokio::spawn(return_bytes(stream));
+        tokio::spawn(echo_bytes(stream));
     }
 }
 
@@ -77,11 +77,11 @@ async fn unix(path: PathBuf) -> Result<()> {
     let listener = UnixListener::bind(path)?;
     ready("ready")?;
     loop {
-        tokio::spawn(return_bytes(listener.accept().await?.0));
+        tokio::spawn(echo_bytes(listener.accept().await?.0));
     }
 }
 
-async fn return_bytes(mut stream: impl Stream) -> std::io::Result<()> {
+async fn echo_bytes(mut stream: impl Stream) -> std::io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let count = stream.read(&mut buffer).await?;
@@ -105,8 +105,8 @@ async fn web_socket() -> Result<()> {
     }
 }
 
-/// Answers messages as they come, and sends what has gathered at once. Whoever measures ends connections in
-/// any way: that is the end, and no failure.
+/// Answers messages as they come, and flushes the answers to all messages that were ready together. The load
+/// generator may drop connections in any way, so a failed read or write ends the loop without an error.
 async fn answer<S: Stream>(
     mut socket: WebSocketStream<S>,
     reply: impl Fn(Message) -> Result<Option<Message>>,
@@ -145,7 +145,7 @@ async fn jsonrpsee() -> Result<()> {
     Ok(())
 }
 
-/// What the broker's host must know; it holds a secret, so it comes through stdin.
+/// Address and token for the broker's host. It contains a secret, so it is passed through stdin.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub struct HostTarget {
     pub address: Address,
@@ -161,7 +161,7 @@ async fn host() -> Result<()> {
     let mut socket = target.connect().await?;
     let register = r#"{"jsonrpc":"2.0","id":0,"method":"runtime/register","params":{"title":"bench","methods":["vscode/chat"]}}"#;
     socket.send(register.into()).await?;
-    socket.next().await.context("the daemon hung up")??;
+    socket.next().await.context("the daemon closed the connection")??;
     ready("ready")?;
     answer(socket, |message| {
         Ok(match BridgeMessage::parse(message.to_text()?) {

@@ -1,7 +1,8 @@
-//! The sandbox's shells beside the bare tools that they are made of.
+//! Compares the sandbox's shells with the bare tools that they are made of.
 //!
-//! A bare tmux shows output, but does not tell when a command has ended or how: the next prompt is the
-//! nearest that it comes to. Both times are shown; the target is about the first, which is the shorter.
+//! A bare tmux shows output, but does not report when and how a command has ended; the closest event is the next
+//! prompt. The report shows the time until the output and the time until the prompt. The target applies to the
+//! first, which is shorter.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +20,14 @@ use crate::series::Series;
 const PTY: &str = "bare terminal";
 const TMUX: &str = "bare tmux -C";
 const TMUX_PROMPT: &str = "bare tmux -C, until the next prompt";
-const OURS: &str = "Run Bridge session, until the result";
-const FIRST: &str = "Run Bridge session, the first, with its server";
+const OURS: &str = "Run Bridge shell, until the result";
+const FIRST: &str = "Run Bridge shell, the first, with its tmux server";
 
-/// What comes with the output of a command, but not with the echo of its typing.
+/// A command, bytes that its output has but the echo of its text has not, and measurements in each round.
 const COMMANDS: [(&str, &[u8], usize); 2] =
     [("echo hi", b"\rhi\r\n", 40), ("seq 1 10000", b"\n10000\r\n", 10)];
 const STARTS: usize = 5;
-/// Floods take seconds each, so that a few are enough.
+/// Rounds of the output measurement. They are few, because each takes seconds.
 const FLOODS: usize = 3;
 const FLOOD_LINES: usize = 1_562_500;
 const LINE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+\n";
@@ -82,7 +83,7 @@ async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<(
     }
     flood(&mut series, directory, &session, &mut pty, &mut tmux, rounds.min(FLOODS)).await?;
     summarise(report, &series);
-    let memory = "Memory of a session that has printed 100 MB (resident, MiB)";
+    let memory = "Memory of a shell that has printed 100 MB (resident, MiB)";
     let server = resident_kib(shells.server().await?.pid)? / 1024.0;
     report.add(memory, Figure::new("its tmux server, with all panes", Some(&vec![server])));
     drop((pty, tmux));
@@ -100,7 +101,7 @@ async fn flood(
 ) -> Result<()> {
     let (big, piped) = (directory.join("big"), directory.join("piped"));
     fs::write(&big, LINE.repeat(FLOOD_LINES))?;
-    // A terminal makes two bytes of each line end.
+    // A terminal prints CR LF for each line end.
     let shown = (LINE.len() + 1) * FLOOD_LINES;
     let megabytes = |time: Duration| shown as f64 / 1e6 / time.as_secs_f64();
     for round in 0..rounds {
@@ -133,7 +134,7 @@ fn summarise(report: &mut Report, series: &Series) {
     add("output", group, &[PTY, TMUX, OURS], Target::at_least(0.8, 0.8));
 }
 
-/// A session that reads no start-up files: they would be measured along.
+/// Parameters of a shell that reads no start-up files, whose time would be measured, too.
 pub fn spec(directory: &Path) -> SessionSpec {
     let mut spec = SessionSpec::in_directory(directory);
     spec.environment.push(("HOME".into(), directory.into()));

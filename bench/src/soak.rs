@@ -1,8 +1,8 @@
-//! Mixed traffic for as long as you like, while memory, descriptors and processes are watched: they must
-//! not grow.
+//! Soak test: runs mixed traffic for some minutes, and checks that memory, file descriptors and processes do not
+//! grow.
 //!
-//! What is compared is the least of the last quarter of the time with the least of the second (the first is
-//! for warming up): traffic comes in bursts, and what leaks is still there between them.
+//! It compares the minimum of the last quarter with the minimum of the second quarter (the first is warm-up).
+//! Minima are used because traffic comes in bursts, and a leak is still there between bursts.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,32 +20,33 @@ use crate::load::{Socket, Target, latency, many, pipelined};
 use crate::plot::{Line, plot};
 use crate::process::{built, open_files, resident_kib, with_argument};
 
-/// Growth that is no trend: an allocator keeps some of what it once had.
+/// Relative growth that counts as flat, because an allocator keeps some of the memory that it once had.
 const MARGIN: f64 = 0.10;
-/// The same for figures so small that a tenth is nothing, by unit.
+/// Absolute growth that counts as flat, for memory in KiB: a tenth of a small figure is too strict.
 const MARGIN_KIB: f64 = 2048.0;
+/// Absolute growth that counts as flat, for numbers of descriptors and processes.
 const MARGIN_COUNT: f64 = 4.0;
 
 #[derive(Args)]
 pub struct Soak {
-    /// How long
+    /// Duration in minutes
     #[arg(long, default_value_t = 5.0)]
     minutes: f64,
 
-    /// A daemon that is there already, instead of an optimised one that is built first
+    /// Use this daemon, instead of building an optimised one
     #[arg(long, value_name = "PROGRAM")]
     daemon: Option<PathBuf>,
 
-    /// Where the figures and the plot are written
+    /// Directory for the figures and the plot
     #[arg(long, default_value = "bench/results", value_name = "DIRECTORY")]
     output: PathBuf,
 }
 
-/// What is watched.
+/// The figures that must not grow.
 const WATCHED: [&str; 5] =
     ["daemon, KiB", "tmux, KiB", "largest recorder, KiB", "daemon, descriptors", "processes"];
 
-/// One look at everything, in the order of [`WATCHED`].
+/// The figures at one moment, in the order of [`WATCHED`].
 type Sample = [f64; WATCHED.len()];
 
 pub fn soak(options: &Soak) -> Result<()> {
@@ -56,18 +57,18 @@ pub fn soak(options: &Soak) -> Result<()> {
     let mut arm = sandboxed_broker(&daemon, workspace.path())?;
     let duration = Duration::from_secs_f64(options.minutes * 60.0);
     let samples = runtime.block_on(watch(&arm, workspace.path(), duration));
-    // As one should, so that the shells end, too.
+    // End the daemon by SIGTERM, so that it also ends its shells.
     arm.server.terminate();
     let samples = samples?;
     write(&samples, &options.output)?;
     judge(&samples)
 }
 
-/// Lets the traffic go on for this long, and looks once a second.
+/// Runs the traffic for `duration`, and takes a sample every second.
 async fn watch(arm: &Arm, workspace: &Path, duration: Duration) -> Result<Vec<Sample>> {
     let mut traffic = JoinSet::new();
     traffic.spawn(calls(arm.target.clone()));
-    traffic.spawn(come_and_go(arm.target.clone()));
+    traffic.spawn(short_connections(arm.target.clone()));
     traffic.spawn(shells(arm.target.clone()));
     let begun = Instant::now();
     let mut second = tokio::time::interval(Duration::from_secs(1));
@@ -75,7 +76,7 @@ async fn watch(arm: &Arm, workspace: &Path, duration: Duration) -> Result<Vec<Sa
     while begun.elapsed() < duration {
         tokio::select! {
             _ = second.tick() => {
-                let sample = look(arm, workspace)?;
+                let sample = take_sample(arm, workspace)?;
                 if samples.len() % 30 == 0 {
                     let seconds = begun.elapsed().as_secs();
                     eprintln!("{seconds} s: {}", describe(&sample));
@@ -83,7 +84,7 @@ async fn watch(arm: &Arm, workspace: &Path, duration: Duration) -> Result<Vec<Sa
                 samples.push(sample);
             }
             ended = traffic.join_next() => {
-                ended.context("the traffic goes on")???;
+                ended.context("the traffic has stopped")???;
             }
         }
     }
@@ -91,7 +92,7 @@ async fn watch(arm: &Arm, workspace: &Path, duration: Duration) -> Result<Vec<Sa
     Ok(samples)
 }
 
-/// Calls of all sizes, alone and many at once, and events.
+/// Calls of all sizes, one at a time and many in flight, and events.
 async fn calls(target: Target) -> Result<()> {
     let (small, large, huge) = (payload(200), payload(64 << 10), payload(1 << 20));
     loop {
@@ -109,8 +110,8 @@ async fn calls(target: Target) -> Result<()> {
     }
 }
 
-/// Many clients that connect, ask and leave.
-async fn come_and_go(target: Target) -> Result<()> {
+/// Many clients that connect, make calls and disconnect.
+async fn short_connections(target: Target) -> Result<()> {
     let small = payload(200);
     loop {
         many(&target, &small, 100, Duration::from_millis(200)).await?;
@@ -118,7 +119,7 @@ async fn come_and_go(target: Target) -> Result<()> {
     }
 }
 
-/// Shells that start, print and end, one that stays, and files.
+/// Shells that start, print and end, one shell that stays, and files.
 async fn shells(target: Target) -> Result<()> {
     let staying = json!({"shell": "staying"});
     call(&mut target.connect().await?, "shell/create", &staying).await?;
@@ -136,19 +137,19 @@ async fn shells(target: Target) -> Result<()> {
             let file = json!({"path": "soak.txt", "text": text});
             call(&mut socket, "file/write", &file).await?;
             let read = call(&mut socket, "file/read", &json!({"path": "soak.txt"})).await?;
-            ensure!(read["text"] == text, "the file holds something else: {read}");
+            ensure!(read["text"] == text, "the file has another content: {read}");
         }
         call(&mut socket, "shell/close", &shell).await?;
     }
     Ok(())
 }
 
-/// One call, past progress.
+/// Makes one call, and skips notifications such as progress.
 async fn call(socket: &mut Socket, method: &str, params: &Value) -> Result<Value> {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     socket.send(request.to_string().into()).await?;
     loop {
-        let message = socket.next().await.context("the daemon hung up")??;
+        let message = socket.next().await.context("the daemon closed the connection")??;
         let Ok(text) = message.to_text() else { continue };
         let Ok(mut answer) = serde_json::from_str::<Value>(text) else { continue };
         if answer["id"] == 1 {
@@ -158,11 +159,11 @@ async fn call(socket: &mut Socket, method: &str, params: &Value) -> Result<Value
     }
 }
 
-fn look(arm: &Arm, workspace: &Path) -> Result<Sample> {
+fn take_sample(arm: &Arm, workspace: &Path) -> Result<Sample> {
     let daemon = arm.server.pid();
     let root = workspace.to_string_lossy();
     let ours = with_argument(&root);
-    // Those that are just ending have no memory any more.
+    // Skip processes that are ending and have no memory any more.
     let memory = |of: &str| -> Vec<f64> {
         let those = ours.iter().filter(|(_, arguments)| arguments.contains(of));
         those.filter_map(|(pid, _)| resident_kib(*pid).ok()).collect()
@@ -170,7 +171,7 @@ fn look(arm: &Arm, workspace: &Path) -> Result<Sample> {
     Ok([
         resident_kib(daemon)?,
         memory("tmux -S").into_iter().sum(),
-        // Shells come and go, and their recorders with them.
+        // The largest, not the sum, because the number of shells and recorders changes.
         memory(" record ").into_iter().fold(0.0, f64::max),
         open_files(daemon)?,
         ours.len() as f64,
@@ -196,25 +197,27 @@ fn write(samples: &[Sample], directory: &Path) -> Result<()> {
         .enumerate()
         .map(|(index, name)| Line { name, values: column(samples, index).collect() })
         .collect();
-    let title = "Mixed traffic: each line against its own largest value, by the second";
+    let title =
+        "Mixed traffic, one sample per second: each line is scaled to its own largest value";
     std::fs::write(directory.join("soak.svg"), plot(title, &lines))?;
     eprintln!("written: {}", directory.display());
     Ok(())
 }
 
-#[allow(clippy::print_stdout, reason = "the verdict is what we are run for")]
+#[allow(clippy::print_stdout, reason = "the verdict is the output of this program")]
 fn judge(samples: &[Sample]) -> Result<()> {
     let mut growing = Vec::new();
     for (index, name) in WATCHED.iter().enumerate() {
         let values: Vec<_> = column(samples, index).collect();
-        let (early, late) = quarters(&values).context("too few samples: give it a minute")?;
+        let (early, late) =
+            quarters(&values).context("too few samples: use --minutes 1 or more")?;
         let verdict = if is_flat(name, early, late) { "flat" } else { "GROWS" };
         println!("{name:<22} {early:>9.0} → {late:>9.0}  {verdict}");
         if verdict != "flat" {
             growing.push(*name);
         }
     }
-    ensure!(growing.is_empty(), "this grows with time: {}", growing.join("; "));
+    ensure!(growing.is_empty(), "these figures grow with time: {}", growing.join("; "));
     Ok(())
 }
 
@@ -222,7 +225,7 @@ fn column(samples: &[Sample], index: usize) -> impl Iterator<Item = f64> + '_ {
     samples.iter().map(move |sample| sample[index])
 }
 
-/// The least of the second and of the last quarter.
+/// The minimum of the second quarter and that of the last.
 fn quarters(values: &[f64]) -> Option<(f64, f64)> {
     let quarter = values.len() / 4;
     let least = |part: &[f64]| part.iter().copied().min_by(f64::total_cmp);
@@ -239,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_told_from_noise() {
+    fn growth_is_distinguished_from_noise() {
         let noisy: Vec<_> = (0..400).map(|n| 50_000.0 + f64::from(n % 7) * 1000.0).collect();
         let (early, late) = quarters(&noisy).unwrap();
         assert!(is_flat("daemon, KiB", early, late));

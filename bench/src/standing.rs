@@ -1,4 +1,4 @@
-//! What the daemon costs before it is used: start, and memory at rest.
+//! Start time and idle memory of the daemon.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ fn start(report: &mut Report, daemon: &Path) -> Result<()> {
 }
 
 async fn memory(report: &mut Report, daemon: &Path, rounds: usize) -> Result<()> {
-    // One for each client, and some room.
+    // One for each client, and some more.
     allow_files(CLIENTS as u64 + 200)?;
     let (mut idle, mut each) = (Vec::new(), Vec::new());
     for _ in 0..rounds {

@@ -1,4 +1,4 @@
-//! However a measurement ends, nothing of it stays: no process and no file. Needs `cargo build` before.
+//! However a measurement ends, it leaves no process and no file behind. Run `cargo build` first.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
 fn an_interrupted_measurement_leaves_nothing_behind() {
@@ -35,17 +35,17 @@ fn a_measurement_that_crashes_leaves_nothing_behind() {
     soak.leaves_nothing(137);
 }
 
-/// A measurement that would go on for long, with a daemon, a tmux server and shells.
+/// A long-running measurement with a daemon, a tmux server and shells.
 struct Soak {
     owner: Owner,
     worker: Pid,
-    /// Everything behind it, with the arguments, since numbers are used again.
+    /// All descendants by pid, with their arguments, because pids are reused.
     processes: BTreeMap<u32, String>,
     directories: Vec<PathBuf>,
 }
 
 impl Soak {
-    /// Returns when its shells run.
+    /// Starts the measurement, and returns when its shells run.
     fn start() -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_bridge-bench"));
         let mut command = Command::new(program);
@@ -81,7 +81,7 @@ impl Soak {
                 return Self { owner, worker, processes, directories: directories.to_vec() };
             }
             assert!(owner.0.try_wait().unwrap().is_none(), "the soak ended; is the daemon built?");
-            assert!(begun.elapsed() < PATIENCE, "no shell runs: {processes:?}");
+            assert!(begun.elapsed() < TIMEOUT, "no shell runs: {processes:?}");
             sleep(Duration::from_millis(20));
         }
     }
@@ -104,7 +104,7 @@ impl Soak {
     }
 }
 
-/// Also the end of a test that fails.
+/// The measurement's process. Dropping it ends the process, also when the test fails.
 struct Owner(Child);
 
 impl Owner {
@@ -122,7 +122,7 @@ impl Drop for Owner {
     }
 }
 
-/// The processes below this one, with their arguments.
+/// All descendants of a process, with their arguments.
 fn descendants(ancestor: u32) -> BTreeMap<u32, String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -135,7 +135,7 @@ fn descendants(ancestor: u32) -> BTreeMap<u32, String> {
     below.map(|&pid| (pid, command_line(pid))).collect()
 }
 
-/// Its arguments, each with a zero behind it; none if it has ended.
+/// The arguments of a process, each followed by a zero byte. Empty if the process has ended.
 fn command_line(pid: u32) -> String {
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&arguments).into_owned()

@@ -1,76 +1,77 @@
-//! The shape of the files by which programs of the same user find a running daemon. Writing,
-//! reading and sweeping them is the business of the `connection-file` crate.
+//! The format of the files by which programs of the same user find a running daemon. The crate
+//! `connection-file` writes, reads and sweeps them.
 //!
-//! `{session}.json` is for clients. `{session}.host.json` holds the other secret, for windows that
-//! attach as hosts; it lies in a file of its own so that a client need never see it.
+//! `{session}.json` is for clients. `{session}.host.json` holds the host token, for windows that attach
+//! as hosts. The host token has a file of its own so that a client never needs to read it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 use crate::secret::Secret;
 
-/// Version of the shape. Readers skip files of a version that they do not know.
+/// Version of the format. Readers skip files of a version that they do not know.
 pub const SCHEMA: u32 = 1;
 
-/// What `{session}.json` says.
+/// The content of `{session}.json`, the file for clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionFile {
-    /// [`SCHEMA`].
+    /// Version of the format: [`SCHEMA`].
     pub schema: u32,
-    /// The session, also the file's name.
+    /// The session that the daemon serves. The file is named after it.
     pub session: SessionId,
-    /// The daemon's process.
+    /// The daemon's process id.
     pub pid: u32,
-    /// When that process started, in the kernel's own unit: with the pid, names it for ever.
+    /// When the daemon's process started, in clock ticks since boot. Pid and start time together identify
+    /// the process, even if another process gets the same pid later.
     pub process_start: u64,
     /// The daemon's version.
     pub version: String,
     /// Address of the TCP listener, `ws://127.0.0.1:PORT/`.
     pub addr: String,
-    /// Path of the Unix socket, if there is one.
+    /// Path of the Unix socket, if the daemon listens on one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix: Option<String>,
     /// The client token.
     pub token: Secret,
-    /// Directory in which the run was started.
+    /// Directory in which the daemon was started.
     pub directory: String,
-    /// The program that runs, without its arguments (they may hold anything).
+    /// The program of the run, without its arguments, which may contain secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Whether the run waits for a window to attach as its host.
     pub wants_editor: bool,
-    /// Milliseconds since 1970.
+    /// When the daemon started, in milliseconds since 1970.
     pub started_at: u64,
 }
 
-/// What `{session}.host.json` says.
+/// The content of `{session}.host.json`, the file for hosts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostFile {
-    /// [`SCHEMA`].
+    /// Version of the format: [`SCHEMA`].
     pub schema: u32,
-    /// The session.
+    /// The session that the daemon serves. The file is named after it.
     pub session: SessionId,
-    /// The daemon's process, as in [`ConnectionFile`]: each file can be judged on its own.
+    /// The daemon's process id. Both files have it, so that readers can check each file on its own.
     pub pid: u32,
-    /// When that process started.
+    /// When the daemon's process started, in clock ticks since boot.
     pub process_start: u64,
     /// The host token.
     pub host_token: Secret,
 }
 
-/// Name of the client's file.
+/// File name of a session's [`ConnectionFile`].
 pub fn file_name(session: &SessionId) -> String {
     format!("{session}.json")
 }
 
-/// Name of the Unix socket, when there is one.
+/// File name of a session's Unix socket.
 pub fn socket_name(session: &SessionId) -> String {
     format!("{session}.sock")
 }
 
-/// Name of the host's file.
+/// File name of a session's [`HostFile`].
 pub fn host_file_name(session: &SessionId) -> String {
     format!("{session}.host.json")
 }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_session_has_names_of_its_own_for_clients_hosts_and_socket() {
+    fn client_file_host_file_and_socket_are_named_after_the_session() {
         let session: SessionId = "run_1-A".parse().unwrap();
         assert_eq!(file_name(&session), "run_1-A.json");
         assert_eq!(host_file_name(&session), "run_1-A.host.json");

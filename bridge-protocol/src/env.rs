@@ -1,18 +1,18 @@
-//! The environment variables through which a run finds its bridge.
+//! The environment variables by which the program of a run finds its daemon.
 
-/// A family of the three variables. A family counts only when all three are set and not empty;
-/// families are never mixed.
+/// Names of three variables that belong together. A family counts only when all three are set and not
+/// empty. Variables of different families are never mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// `ws://127.0.0.1:PORT/` or `unix:PATH`.
+    /// Variable for the address: `ws://127.0.0.1:PORT/` or `unix:PATH`.
     pub addr: &'static str,
-    /// The client token.
+    /// Variable for the client token.
     pub token: &'static str,
-    /// The session id.
+    /// Variable for the session id.
     pub session: &'static str,
 }
 
-/// The two families, in the order in which they are looked at. Both are set, with the same values.
+/// The two families, in the order in which clients read them. The daemon sets both, with the same values.
 pub const FAMILIES: [Family; 2] = [
     Family { addr: "RUN_BRIDGE_ADDR", token: "RUN_BRIDGE_TOKEN", session: "RUN_BRIDGE_SESSION" },
     Family {
@@ -23,7 +23,7 @@ pub const FAMILIES: [Family; 2] = [
 ];
 
 impl Family {
-    /// The values of this family, if all three are there.
+    /// Address, token and session from this family, if all three variables are set and not empty.
     pub fn read(self, get: impl Fn(&str) -> Option<String>) -> Option<[String; 3]> {
         let value = |name| get(name).filter(|value| !value.is_empty());
         Some([value(self.addr)?, value(self.token)?, value(self.session)?])
@@ -35,10 +35,10 @@ pub fn read(get: impl Fn(&str) -> Option<String>) -> Option<[String; 3]> {
     FAMILIES.into_iter().find_map(|family| family.read(&get))
 }
 
-/// Names that bypass any proxy, which programs put in front of `ws://127.0.0.1` otherwise.
+/// Loopback names for `no_proxy`. Without them, many programs send `ws://127.0.0.1` through a proxy.
 pub const LOOPBACK_NAMES: &str = "127.0.0.1,localhost,::1";
 
-/// The value for `no_proxy` and `NO_PROXY`: what was there, and loopback.
+/// The value for `no_proxy` and `NO_PROXY`: the value before, extended by [`LOOPBACK_NAMES`].
 pub fn no_proxy(before: Option<&str>) -> String {
     match before.filter(|list| !list.is_empty()) {
         Some(list) => format!("{list},{LOOPBACK_NAMES}"),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_joins_what_was_exempt_before() {
+    fn no_proxy_keeps_its_names_and_gets_loopback() {
         assert_eq!(no_proxy(None), "127.0.0.1,localhost,::1");
         assert_eq!(no_proxy(Some("")), "127.0.0.1,localhost,::1");
         assert_eq!(no_proxy(Some("corp.example")), "corp.example,127.0.0.1,localhost,::1");

@@ -1,25 +1,25 @@
-//! The table of errors. Codes that JSON-RPC, LSP or jsonrpsee define keep their meaning; ours lie
-//! between -32050 and -32065. Every error of ours carries `data.kind` (the name below) and
-//! `data.retryable`, so programs need not parse sentences. A host's own error object is passed on
-//! untouched.
+//! The table of errors. Codes that JSON-RPC, LSP or jsonrpsee define keep their meaning; codes of Run
+//! Bridge lie between -32050 and -32065. Every error that the daemon makes has `data.kind` (the name of
+//! the [`ErrorKind`]) and `data.retryable`, so programs need not parse messages. A host's own error
+//! object is passed on unchanged.
 
 use jsonrpsee_types::ErrorObjectOwned;
 use jsonrpsee_types::error as standard;
 use serde_json::{Map, Value, json};
 
-/// An error object as it travels: `code`, `message`, `data`.
+/// An error object on the wire: `code`, `message`, `data`.
 pub type WireError = ErrorObjectOwned;
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// Not JSON, a duplicate member, or nested too deep.
+    /// The text is not JSON, has a duplicate member, or is nested too deeply.
     ParseError,
-    /// JSON, but no request: bad envelope or id, or an id that is already in flight.
+    /// The text is JSON, but no valid request: a bad envelope or id, or an id that is already in flight.
     InvalidRequest,
-    /// Nobody offers this method.
+    /// No host serves this method.
     MethodNotFound,
-    /// The method exists, its parameters are wrong.
+    /// The method exists, but its parameters are wrong.
     InvalidParams,
     /// A bug in the bridge.
     InternalError,
@@ -29,37 +29,38 @@ pub enum ErrorKind {
     OversizedRequest,
     /// The answer is larger than the limit.
     OversizedResponse,
-    /// Too much is in flight or queued. Wait, then try again.
+    /// Too many requests are in flight or too many bytes are queued. Wait, then retry.
     Overloaded,
     /// No host is attached. Open the run in an editor, or start one with a terminal host.
     HostUnavailable,
-    /// The host went away while it worked on the request, which may have been carried out.
+    /// The host disconnected while it worked on the request, which may have been carried out.
     HostGone,
     /// The deadline passed. The request may have been carried out.
     Timeout,
-    /// The host's answer was no valid answer.
+    /// The host sent an invalid response.
     BadHostResponse,
-    /// The host's policy forbids this.
+    /// The host's policy, or the permissions of a file, forbid the request.
     NotAllowed,
-    /// The person at the host said no.
+    /// The person at the host refused the request.
     BlockedByUser,
-    /// The daemon is ending.
+    /// The daemon is shutting down.
     ShuttingDown,
     /// No common protocol version.
     VersionMismatch,
     /// Several runtimes fit equally well: name one by `runtimeId` or by a `path` in its folders.
     AmbiguousRuntime,
-    /// The token does not allow this. Make one that does: `bridge-client token`.
+    /// The token does not allow the request. Make a token that does: `bridge-client token`.
     Forbidden,
-    /// A client tried what only a host may do, or the reverse.
+    /// A client called a method that is for hosts only, or the reverse.
     WrongRole,
     /// There is no such shell, command, file or line.
     NotFound,
-    /// The thing is not in a state for this: it exists, is busy, or was changed meanwhile.
+    /// The state of the shell or file does not allow the request: it already exists, is busy, or has been
+    /// changed in the meantime.
     Conflict,
     /// The path leads out of the workspace.
     OutsideWorkspace,
-    /// The disk is full, or as many as allowed are there.
+    /// The disk is full, or a limit on the number of things (such as shells) is reached.
     NoSpace,
     /// The caller cancelled the request.
     RequestCancelled,
@@ -95,7 +96,7 @@ impl ErrorKind {
         Self::RequestCancelled,
     ];
 
-    /// The number on the wire.
+    /// The error code on the wire.
     pub const fn code(self) -> i32 {
         match self {
             Self::ParseError => standard::PARSE_ERROR_CODE,
@@ -157,22 +158,22 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the same request may succeed later, and repeating it cannot do the work twice.
+    /// Whether a caller may retry the request: it can succeed later, and it has not been carried out.
     pub const fn retryable(self) -> bool {
         matches!(self, Self::Overloaded | Self::HostUnavailable | Self::AmbiguousRuntime)
     }
 
-    /// The kind behind a code, if it is one of the table.
+    /// The kind with this code, if there is one.
     pub fn from_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// An error of this kind with a sentence for the person who reads it.
+    /// An error object of this kind. `message` is a sentence for people.
     pub fn error(self, message: impl Into<String>) -> WireError {
         self.error_with(message, Map::new())
     }
 
-    /// The same, with facts for programs beside `kind` and `retryable`.
+    /// An error object of this kind whose `data` holds `facts` for programs beside `kind` and `retryable`.
     pub fn error_with(self, message: impl Into<String>, facts: Map<String, Value>) -> WireError {
         let mut data = facts;
         data.insert("kind".into(), json!(self.name()));
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_and_names_are_distinct_and_found_again() {
+    fn codes_and_names_are_distinct_and_codes_lead_back_to_kinds() {
         for kind in ErrorKind::ALL {
             assert_eq!(ErrorKind::from_code(kind.code()), Some(kind));
             assert_eq!(
@@ -198,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn our_own_codes_lie_where_no_standard_has_any() {
+    fn codes_of_run_bridge_lie_outside_the_ranges_of_the_standards() {
         let is_own = |kind: &ErrorKind| (-32065..=-32050).contains(&kind.code());
         let standard: Vec<_> = ErrorKind::ALL.into_iter().filter(|kind| !is_own(kind)).collect();
-        assert_eq!(standard[..9], ErrorKind::ALL[..9], "those of JSON-RPC and jsonrpsee");
+        assert_eq!(standard[..9], ErrorKind::ALL[..9], "codes of JSON-RPC and jsonrpsee");
         assert_eq!(standard[9..], [ErrorKind::RequestCancelled]);
         assert_eq!(ErrorKind::RequestCancelled.code(), -32800, "as in LSP");
     }
 
     #[test]
-    fn only_what_cannot_be_done_twice_is_worth_another_try() {
+    fn only_errors_of_requests_that_were_not_carried_out_are_retryable() {
         let retryable: Vec<_> =
             ErrorKind::ALL.into_iter().filter(|kind| kind.retryable()).collect();
         assert_eq!(

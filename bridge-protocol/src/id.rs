@@ -1,5 +1,5 @@
-//! Identifiers. A caller's id is its own business and is echoed as the text it sent; ids that the
-//! daemon draws are small integers, which every JSON library keeps exact.
+//! Identifiers. The id of a caller is echoed as the text that the caller sent. Ids that the daemon
+//! assigns are small integers, which every JSON library represents exactly.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::limits::ID_BYTES;
 pub struct CallId<'a>(Cow<'a, str>);
 
 impl<'a> CallId<'a> {
-    /// Accepts the raw JSON text of an id. `None` when it is too long, or no string or integer.
+    /// Checks the raw JSON text of an id. `None` if it is too long, or neither a string nor an integer.
     pub fn from_raw(raw: &'a str) -> Option<Self> {
         if raw.len() > ID_BYTES {
             return None;
         }
         let valid = if raw.starts_with('"') {
-            // A lone surrogate has no value to compare, so it cannot be an id.
+            // A string with a lone surrogate has no value by which ids could be compared.
             !raw.as_bytes().contains(&b'\\') || serde_json::from_str::<Cow<'_, str>>(raw).is_ok()
         } else {
             is_integer(raw)
@@ -32,12 +32,12 @@ impl<'a> CallId<'a> {
         &self.0
     }
 
-    /// The same id without the borrow.
+    /// This id with a text of its own, which borrows nothing.
     pub fn into_owned(self) -> CallId<'static> {
         CallId(Cow::Owned(self.0.into_owned()))
     }
 
-    /// What the id is compared by: two spellings of one string (`"\u0031"` and `"1"`) are equal,
+    /// The key by which ids are compared: two spellings of one string (`"\u0031"` and `"1"`) are equal,
     /// a string and a number (`"1"` and `1`) are not.
     pub fn key(&self) -> Cow<'_, str> {
         if self.0.as_bytes().contains(&b'\\') {
@@ -49,14 +49,14 @@ impl<'a> CallId<'a> {
     }
 }
 
-/// The id under which the daemon forwards a request to a host. Never reused within a daemon's
-/// life, so an answer that comes late or twice finds nothing.
+/// The id under which the daemon forwards a request to a host. A daemon never reuses one, so a late or
+/// repeated response matches no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestId(pub u64);
 
 impl RequestId {
-    /// Reads an id from the raw text of a response. `None` when it cannot be one of ours.
+    /// Reads an id from the raw text of a response. `None` if the daemon cannot have assigned it.
     pub fn from_raw(raw: &str) -> Option<Self> {
         is_integer(raw).then(|| raw.parse().ok().map(Self))?
     }
@@ -68,12 +68,13 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Names one run of one daemon: `[A-Za-z0-9_-]{1,64}`. Safe in a file name, URL or terminal.
+/// Names one session, that is one life of one daemon: `[A-Za-z0-9_-]{1,64}`. Safe in a file name, a URL
+/// or a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
-/// The text is no session id.
+/// The text is not a valid session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session id is 1 to 64 of the characters A-Z a-z 0-9 _ -")]
 pub struct InvalidSession;
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_name_only_ids_that_we_drew() {
+    fn only_ids_that_the_daemon_can_have_assigned_are_read_from_responses() {
         assert_eq!(RequestId::from_raw("42"), Some(RequestId(42)));
         for raw in ["-1", "\"42\"", "4.2", "99999999999999999999", "+1", "null"] {
             assert_eq!(RequestId::from_raw(raw), None, "{raw}");

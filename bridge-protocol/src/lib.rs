@@ -1,17 +1,17 @@
-//! The wire of Run Bridge, and nothing but the wire.
+//! The wire protocol of Run Bridge: messages, methods, errors, limits and shared names.
 //!
-//! Programs, the daemon and hosts exchange JSON text messages. This crate knows their shapes: it
-//! turns text into a borrowed [`Message`], prints messages back, lists the methods and the error
-//! codes, and names the environment variables and the connection file. It does no I/O and knows
-//! no clock, so every rule here is tested with plain values.
+//! Clients, the daemon and hosts exchange JSON text messages. This crate parses a text into a borrowed
+//! [`Message`], prints messages, lists the methods and the error codes, and names the environment
+//! variables and the connection file. It does no I/O and reads no clock, so every rule here is tested
+//! with plain values.
 //!
-//! Two dialects share one socket. JSON-RPC 2.0 is the language; the *bridge dialect* of the
-//! original project (`{id, type, params}` answered by `{id, success, …}`) is understood message
-//! by message and answered in kind. Nobody past [`Message`] sees the difference, except where it
-//! decides how to print.
+//! Two dialects share one socket: JSON-RPC 2.0, and the *bridge dialect* of the original project
+//! (`{id, type, params}` answered by `{id, success, …}`). The dialect is recognised for each message,
+//! and the answer uses the dialect of its request. Code that works with a parsed [`Message`] need not
+//! know the dialect, except to print an answer.
 //!
-//! Payloads are never re-encoded. `params`, `result` and `error` stay slices of the text they
-//! arrived in, so `1e400`, `1.0`, key order and lone surrogates reach the other end unchanged.
+//! Payloads are never re-encoded. `params`, `result` and `error` stay slices of the text in which they
+//! arrived, so `1e400`, `1.0`, key order and lone surrogates reach the other end unchanged.
 //!
 //! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`rights`], [`error`], [`limits`],
 //! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`secret`], [`text`].
@@ -40,8 +40,8 @@ pub use method::Method;
 pub use rights::{Right, Rights};
 pub use secret::Secret;
 
-/// Version of the protocol that this crate speaks; `bridge/hello` negotiates it.
+/// Version of the protocol that this crate implements. `bridge/hello` negotiates it.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// Offered and echoed in `Sec-WebSocket-Protocol` by clients that send one.
+/// WebSocket subprotocol. The daemon echoes it to clients that offer it in `Sec-WebSocket-Protocol`.
 pub const SUBPROTOCOL: &str = "run-bridge.v1";

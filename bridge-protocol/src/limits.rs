@@ -1,34 +1,37 @@
-//! Every bound of the wire in one place. Each says what happens when it is reached.
+//! The limits of the wire protocol. Each says what happens when it is exceeded.
 
 use std::time::Duration;
 
-/// Largest message text in bytes. A longer frame is refused before it is read: close code 1009.
+/// Largest message text in bytes. A larger frame is refused before it is read, with close code 1009.
 pub const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Deepest nesting of arrays and objects in a message, the envelope included. Deeper: -32700.
-/// Parsers behind us fail in worse ways (Python at about 1000, JavaScript while printing).
+/// Deepest nesting of arrays and objects in a message, including the envelope. Deeper messages fail with
+/// -32700. Without this limit, parsers at the other end would fail in worse ways (Python at about 1000
+/// levels, JavaScript while printing).
 pub const DEPTH: usize = 128;
 
-/// Longest id as JSON text, quotes included. Longer: -32600.
+/// Longest id as JSON text, including quotes. Longer ids fail with -32600.
 pub const ID_BYTES: usize = 128;
 
-/// Longest method name in bytes. Longer: -32600.
+/// Longest method name in bytes. Longer names fail with -32600.
 pub const METHOD_BYTES: usize = 128;
 
-/// Members of an envelope that mean nothing to us. More: -32600.
+/// Most members of an envelope that the protocol does not define. More members fail with -32700.
 pub const UNKNOWN_MEMBERS: usize = 16;
 
-/// Longest deadline of a request to a host, unless its method says otherwise. A longer `timeout` is shortened to this.
+/// Longest timeout of a request to a host, unless its method says otherwise. A longer `timeout` is reduced
+/// to this.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 
-/// Longest deadline of a request for a tool that works on shells, files, cells or pages: commands take as long
-/// as they take.
+/// Longest timeout of a tool that works on shells, files, cells or pages. It is long because commands may
+/// run for hours.
 pub const TOOL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Deadline of a request that names none, unless its method says otherwise.
+/// Timeout of a request that names none, unless its method says otherwise.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Deadline of a request for such a tool that names none: a shell may be slow to start, a tree large to search.
+/// Timeout of a request for a tool (shells, files, cells, pages) that names none. A shell may be slow to
+/// start, and a tree may be large to search.
 pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
 
 #[cfg(test)]
@@ -36,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bounds_are_those_of_the_protocol() {
+    fn limits_are_those_that_the_protocol_documents() {
         assert_eq!((MESSAGE_BYTES, DEPTH), (16_777_216, 128));
         assert_eq!((ID_BYTES, METHOD_BYTES, UNKNOWN_MEMBERS), (128, 128, 16));
         assert_eq!((TIMEOUT_MAX.as_secs(), TIMEOUT_DEFAULT.as_secs()), (600, 30));

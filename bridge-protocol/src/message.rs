@@ -1,10 +1,9 @@
-//! Text to [`Message`]: one scan, no copies, strict limits.
+//! Parses a text into a [`Message`]: one scan, no copies, strict limits.
 //!
-//! The envelope (the members of the top-level object) is read; what is inside `params`, `result`
-//! and `error` is checked to be JSON and kept as raw text. A duplicate member, nesting beyond
-//! [`DEPTH`](crate::limits::DEPTH), or an id or method beyond its limit is a [`Rejection`], which
-//! knows under which id and in which dialect it must be answered. A rejection never ends a
-//! connection.
+//! The parser reads the envelope (the members of the top-level object). It checks that `params`, `result`
+//! and `error` are JSON and keeps them as raw text. A duplicate member, nesting beyond
+//! [`DEPTH`](crate::limits::DEPTH), or an id or method name beyond its limit gives a [`Rejection`], which
+//! says under which id and in which dialect to answer. A rejection never ends a connection.
 
 mod envelope;
 
@@ -18,94 +17,97 @@ use crate::limits::{DEPTH, METHOD_BYTES};
 
 use envelope::{Envelope, text_of};
 
-/// How a message is written. Answers use the dialect of the request.
+/// The format of a message. An answer uses the dialect of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// `{"jsonrpc":"2.0",…}`
+    /// JSON-RPC 2.0: `{"jsonrpc":"2.0",…}`.
     JsonRpc,
-    /// `{"id":…,"type":…,"params":…}`, answered by `{"id":…,"success":…,…}`.
+    /// The dialect of the original project: `{"id":…,"type":…,"params":…}`, answered by
+    /// `{"id":…,"success":…,…}`.
     Bridge,
 }
 
 /// One message, in either dialect.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// Wants exactly one answer.
+    /// A call that gets exactly one answer.
     Request(Request<'a>),
-    /// Wants none.
+    /// A message that gets no answer.
     Notification(Notification<'a>),
-    /// A `dapEvent`: travels between a client and a host, wants no answer.
+    /// A `dapEvent`, sent between a client and a host. It gets no answer.
     Event(Event<'a>),
     /// An answer to a request that the daemon sent.
     Response(Response<'a>),
 }
 
-/// A call that wants an answer.
+/// A call that gets exactly one answer.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The dialect to answer in.
     pub dialect: Dialect,
     /// The caller's id, echoed in the answer.
     pub id: CallId<'a>,
-    /// Name as sent; [`Method::from_name`](crate::Method::from_name) knows the aliases.
+    /// Name of the method as sent, perhaps an alias; [`Method::from_name`](crate::Method::from_name)
+    /// resolves aliases.
     pub method: Cow<'a, str>,
-    /// An object or array, if there is one.
+    /// The parameters, an object or an array. `None` if absent or `null`.
     pub params: Option<&'a RawValue>,
 }
 
-/// A message that wants no answer.
+/// A message that gets no answer.
 #[derive(Debug)]
 pub struct Notification<'a> {
-    /// Name as sent.
+    /// Name of the method as sent.
     pub method: Cow<'a, str>,
-    /// An object or array, if there is one.
+    /// The parameters, an object or an array. `None` if absent or `null`.
     pub params: Option<&'a RawValue>,
 }
 
-/// A `dapEvent`.
+/// A `dapEvent`, sent between a client and a host.
 #[derive(Debug)]
 pub struct Event<'a> {
-    /// For instance `asyncOperationStarted`.
+    /// Name of the event, for instance `asyncOperationStarted`.
     pub name: Cow<'a, str>,
-    /// What the event says, if it says anything.
+    /// Content of the event, if it has any.
     pub body: Option<&'a RawValue>,
-    /// In JSON-RPC from or to a host: which client's event this is, in the daemon's numbering.
+    /// The daemon's number of the client that sent or receives the event. Only in JSON-RPC, and only
+    /// between the daemon and a host.
     pub client: Option<u64>,
 }
 
 /// An answer from a host.
 #[derive(Debug)]
 pub struct Response<'a> {
-    /// The daemon's id, if the answer names one that can be ours.
+    /// Id of the request. `None` if the daemon cannot have assigned the id in the answer.
     pub id: Option<RequestId>,
-    /// What came back.
+    /// Result or error.
     pub outcome: Outcome<'a>,
 }
 
 /// How a request ended at the host.
 #[derive(Debug)]
 pub enum Outcome<'a> {
-    /// Any JSON value.
+    /// The result, any JSON value.
     Success(&'a RawValue),
     /// An error object with a numeric `code` and a string `message`.
     Failure(&'a RawValue),
-    /// Neither, or both, or an error object without code and message.
+    /// Neither result nor error, or both, or an error object without code and message.
     Malformed,
 }
 
-/// A text that is no message, and how to say so.
+/// Why a text is no valid message, and how to answer it.
 #[derive(Debug)]
 pub struct Rejection<'a> {
-    /// The id to answer under, when one could be read and is safe to use.
+    /// The id for the answer, if the text has a valid one.
     pub id: Option<CallId<'a>>,
-    /// The dialect of the text, when it was recognisable.
+    /// The dialect of the text, if it could be recognised.
     pub dialect: Option<Dialect>,
-    /// What is wrong with it.
+    /// The error to answer with.
     pub error: WireError,
 }
 
 impl<'a> Message<'a> {
-    /// Reads one message.
+    /// Parses one message.
     pub fn parse(text: &'a str) -> Result<Self, Rejection<'a>> {
         match Envelope::read(text) {
             Ok(envelope) if too_deep(text) => {
@@ -128,7 +130,7 @@ impl<'a> Rejection<'a> {
             let reason = "batches are not supported: send the requests one by one";
             return Self::unnamed(ErrorKind::BatchNotSupported.error(reason));
         }
-        // Python writes NaN and Infinity as bare words.
+        // Python prints NaN and Infinity as bare words.
         if let Some(repaired) = with_bare_words_as_null(text)
             && let Ok(envelope) = Envelope::read(&repaired)
         {
@@ -149,7 +151,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The caller need not wait for its deadline to learn what is wrong.
+    /// A rejection under the id of the text, so that its sender gets the error instead of a timeout.
     fn reject(&self, error: WireError) -> Rejection<'a> {
         let id = self.id.and_then(CallId::from_raw);
         Rejection { id, dialect: Some(self.dialect()), error }
@@ -252,8 +254,9 @@ fn is_error_object(raw: &RawValue) -> bool {
     serde_json::from_str::<crate::print::ErrorParts<'_>>(raw.get()).is_ok()
 }
 
-/// Raw values are skipped without a limit on depth, hence our own. A level takes two bytes, and most messages
-/// hold fewer brackets than levels allowed, which a vectorised search shows without looking at each byte.
+/// Whether the text is nested deeper than [`DEPTH`]. `serde_json` skips raw values without a limit on depth,
+/// so the limit is checked here. Two shortcuts keep this cheap: a level takes two bytes, and a vectorised
+/// search shows that most messages have fewer opening brackets than levels allowed.
 fn too_deep(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() <= 2 * DEPTH {
@@ -278,7 +281,7 @@ fn too_deep(text: &str) -> bool {
     false
 }
 
-/// Moves past the end of a string whose opening quote has been read.
+/// Moves past the closing quote of a string whose opening quote has been read.
 fn skip_string(rest: &mut std::slice::Iter<'_, u8>) {
     while let Some(byte) = rest.next() {
         match byte {

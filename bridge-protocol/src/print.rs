@@ -1,5 +1,5 @@
-//! [`Message`](crate::Message) to text. The only place that puts JSON together from pieces: raw
-//! slices are copied as they are, once, and everything else goes through a JSON printer.
+//! Prints messages as JSON text. This is the only module that joins JSON from pieces: raw payloads are
+//! copied once, unchanged, and everything else goes through a JSON printer.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,17 @@ use crate::message::{Dialect, Event};
 /// The parts of a host's error object, borrowed.
 #[derive(Debug, Deserialize)]
 pub struct ErrorParts<'a> {
-    /// A number of the table, or the host's own.
+    /// Code of an [`ErrorKind`](crate::ErrorKind), or a code of the host's own.
     pub code: i32,
     /// A sentence for people.
     #[serde(borrow)]
     pub message: Cow<'a, str>,
-    /// Whatever the host adds.
+    /// Additional data of the host, if any.
     #[serde(borrow, default)]
     pub data: Option<&'a RawValue>,
 }
 
-/// A request to a host.
+/// Prints a request to a host.
 pub fn request(id: RequestId, method: &str, params: Option<&RawValue>) -> String {
     let (mut digits, method) = (itoa::Buffer::new(), escaped(method));
     let id = digits.format(id.0);
@@ -31,20 +31,20 @@ pub fn request(id: RequestId, method: &str, params: Option<&RawValue>) -> String
     joined(&[JSON_RPC, "\"id\":", id, ",\"method\":\"", &method, "\"", name, params, "}"])
 }
 
-/// A notification.
+/// Prints a notification.
 pub fn notification(method: &str, params: Option<&RawValue>) -> String {
     let method = quoted(method);
     let [name, params] = member(",\"params\":", params);
     joined(&[JSON_RPC, "\"method\":", &method, name, params, "}"])
 }
 
-/// Tells the daemon that the caller no longer wants the answer.
+/// Prints `$/cancelRequest` from a caller to the daemon: the caller no longer wants the answer.
 pub fn cancel(id: RequestId) -> String {
     format!("{JSON_RPC}\"method\":\"$/cancelRequest\",\"params\":{{\"id\":{id}}}}}")
 }
 
-/// Tells a host that nobody waits for the answer any more, and how that came about: a name of the table
-/// of errors, or `CallerGone`.
+/// Prints `$/cancelRequest` from the daemon to a host: nobody waits for the answer any more. `reason` is the
+/// name of an [`ErrorKind`](crate::ErrorKind), or `CallerGone`.
 pub fn cancel_because(id: RequestId, reason: &str) -> String {
     let reason = serde_json::Value::from(reason);
     format!(
@@ -52,14 +52,14 @@ pub fn cancel_because(id: RequestId, reason: &str) -> String {
     )
 }
 
-/// Passes a piece of an answer on to the caller.
+/// Prints `$/progress` to the caller: a piece of the answer to its request.
 pub fn progress(id: &CallId<'_>, value: &RawValue) -> String {
     let start = "\"method\":\"$/progress\",\"params\":{\"id\":";
     joined(&[JSON_RPC, start, id.raw(), ",\"value\":", value.get(), "}}"])
 }
 
-/// An answer that tells of success. In the bridge dialect a result is never null, since the
-/// original client looks things up in it without checking.
+/// Prints a successful answer. In the bridge dialect the result is never null, because the original client
+/// reads members of the result without checking for null.
 pub fn success(dialect: Dialect, id: &CallId<'_>, result: &RawValue) -> String {
     match (dialect, result.get()) {
         (Dialect::JsonRpc, result) => {
@@ -72,14 +72,15 @@ pub fn success(dialect: Dialect, id: &CallId<'_>, result: &RawValue) -> String {
     }
 }
 
-/// An answer that tells of failure. In the bridge dialect the error is a plain sentence; code and
-/// data stand beside it for those who look.
+/// Prints a failed answer. In the bridge dialect the error is a plain sentence, with `code` and `data`
+/// beside it.
 pub fn failure(dialect: Dialect, id: Option<&CallId<'_>>, error: &WireError) -> String {
     let raw = serde_json::value::to_raw_value(error).expect("an error object always prints");
     failure_raw(dialect, id, &raw)
 }
 
-/// The same for an error object that came from a host and is passed on as it is.
+/// Prints a failed answer with the error object of a host, which is passed on unchanged. In the bridge
+/// dialect the error is a plain sentence, with `code` and `data` beside it.
 pub fn failure_raw(dialect: Dialect, id: Option<&CallId<'_>>, error: &RawValue) -> String {
     let id = id.map_or("null", CallId::raw);
     match dialect {
@@ -95,7 +96,7 @@ pub fn failure_raw(dialect: Dialect, id: Option<&CallId<'_>>, error: &RawValue) 
     }
 }
 
-/// An event, for a client in the dialect it speaks or for a host in JSON-RPC.
+/// Prints an event: for a client in its own dialect, for a host in JSON-RPC.
 pub fn event(dialect: Dialect, event: &Event<'_>) -> String {
     let name = quoted(&event.name);
     let [key, body] = member(",\"body\":", event.body);
@@ -109,10 +110,10 @@ pub fn event(dialect: Dialect, event: &Event<'_>) -> String {
     }
 }
 
-/// How every message of JSON-RPC begins.
+/// The beginning of every JSON-RPC message.
 const JSON_RPC: &str = "{\"jsonrpc\":\"2.0\",";
 
-/// One text of several, in memory of the right size. Takes half the time of `concat`, which must suit all types.
+/// Joins the pieces in one allocation of the right size. Takes half the time of the generic `concat`.
 fn joined(pieces: &[&str]) -> String {
     let mut text = String::with_capacity(pieces.iter().map(|piece| piece.len()).sum());
     for piece in pieces {
@@ -121,7 +122,7 @@ fn joined(pieces: &[&str]) -> String {
     text
 }
 
-/// Name and value of a member that may be missing.
+/// Name and value of an optional member; two empty texts if it is absent.
 fn member<'a>(name: &'a str, value: Option<&'a RawValue>) -> [&'a str; 2] {
     value.map_or(["", ""], |value| [name, value.get()])
 }
@@ -130,7 +131,7 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string always prints")
 }
 
-/// What stands between the quotes. Names of methods are almost always as they are.
+/// The text as it stands between the quotes of a JSON string. Method names almost never need escapes.
 fn escaped(text: &str) -> Cow<'_, str> {
     match text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
         false => Cow::Borrowed(text),
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(
             success(Dialect::Bridge, &one, raw("null")),
             r#"{"id":1,"success":true,"result":{}}"#,
-            "the original client looks things up in a result without checking"
+            "the original client reads members of a result without checking for null"
         );
         let error = raw(r#"{"code":-5,"message":"\u0031\n", "data":[1.0]}"#);
         assert_eq!(
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn events_tell_hosts_whose_they_are_and_clients_in_their_own_words() {
+    fn events_name_the_client_for_hosts_and_use_the_dialect_of_clients() {
         let whole = Event { name: "e\"".into(), body: Some(raw("{ }")), client: Some(3) };
         assert_eq!(
             event(Dialect::JsonRpc, &whole),

@@ -1,4 +1,4 @@
-//! Secrets that cannot be printed by accident and are compared in constant time.
+//! Secrets that cannot be printed by accident and that are compared in constant time.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 /// Length of a secret as text: 256 bits in hexadecimal.
 pub const SECRET_CHARS: usize = 64;
 
-/// A token. `Debug` and `Display` show nothing of it; its memory is wiped when dropped.
+/// A token. `Debug` shows nothing of it, there is no `Display`, and its memory is wiped when it is dropped.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(Zeroizing<String>);
@@ -20,7 +20,7 @@ impl Secret {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// Encodes 256 random bits. Drawing them is the caller's business, as this crate does no I/O.
+    /// Encodes 256 random bits as text. The caller provides the bits, because this crate does no I/O.
     pub fn from_random(bits: [u8; 32]) -> Self {
         use fmt::Write;
         let mut text = Zeroizing::new(String::with_capacity(SECRET_CHARS));
@@ -30,13 +30,13 @@ impl Secret {
         Self(text)
     }
 
-    /// The token itself, to be put on the wire or in a private file, never in a message or log.
+    /// The token as text, for the wire or a private file. Never put it into a message or a log.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether `presented` is this token. A missing token costs the same work as a wrong one, and
-    /// the time does not depend on where the first difference is.
+    /// Whether `presented` is this token, compared in constant time: a missing token takes as long as a
+    /// wrong one, and the time does not depend on the position of the first difference.
     pub fn matches(&self, presented: Option<&str>) -> bool {
         fn fixed(text: &str) -> [u8; SECRET_CHARS] {
             let mut bytes = [0; SECRET_CHARS];

@@ -1,15 +1,15 @@
-//! Texts that come from elsewhere, made fit to be shown to a person.
+//! Prepares untrusted texts for showing them to a person.
 
 use std::borrow::Cow;
 
-/// Characters of a text that an error message repeats.
+/// Most characters of a foreign text that an error message quotes.
 const BRIEF_CHARS: usize = 100;
 
-/// The text without what a terminal would obey: escape sequences show as `␛[31m`. Line ends and tabs
-/// stay; a carriage return, which would let a text overwrite itself, does not; nor do the controls
-/// that make a text read in another order than it is written.
+/// The text without control characters that a terminal would act on. Escape sequences show as `␛[31m`, and
+/// line feeds and tabs stay. Carriage returns are removed, because a text could overwrite itself with them.
+/// Bidirectional controls, which change the order of reading, become `�`.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_obeyed) {
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
     let picture = |c: char| match c {
@@ -18,10 +18,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32),
         _ => Some(char::REPLACEMENT_CHARACTER),
     };
-    text.chars().filter_map(|c| if is_obeyed(c) { picture(c) } else { Some(c) }).collect()
+    text.chars().filter_map(|c| if is_control(c) { picture(c) } else { Some(c) }).collect()
 }
 
-/// The beginning of a text, for error messages: whoever sent a megabyte knows the rest.
+/// The first 100 characters of a text, for error messages: quoting a megabyte helps nobody.
 pub fn brief(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(BRIEF_CHARS) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -29,7 +29,7 @@ pub fn brief(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn is_obeyed(c: char) -> bool {
+fn is_control(c: char) -> bool {
     let changes_order =
         matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
     changes_order || (c.is_control() && c != '\n' && c != '\t')
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_made_visible() {
+    fn control_characters_become_visible() {
         assert!(matches!(visible("plain\ttext\nütf ✓"), Cow::Borrowed(_)));
         assert_eq!(visible("\x1b]0;title\x07\x1b[31mred"), "␛]0;title␇␛[31mred");
         assert_eq!(visible("safe\rEVIL\r\n"), "safeEVIL\n");

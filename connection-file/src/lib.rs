@@ -1,15 +1,15 @@
 //! Private files by which programs of one user find a running daemon.
 //!
 //! A daemon [publishes](Directory::publish) `{session}.json` for clients and `{session}.host.json`
-//! for hosts in a directory that only its user can enter. Whoever looks for a daemon
-//! [lists](Directory::list) the directory. A file counts only if it is a regular file of ours that
-//! nobody else can read and its daemon is still alive; files of dead daemons are removed by whoever
-//! meets them. Nobody removes the file of a living daemon but that daemon itself.
+//! for hosts in a directory that only its user can enter. A program that looks for a daemon
+//! [lists](Directory::list) the directory. A file counts only if it is a regular file of this user
+//! that nobody else can read and its daemon is still alive. Every program that finds a file of a dead
+//! daemon removes it. Only the daemon itself removes the files of a living daemon.
 //!
-//! Claiming, publishing and sweeping happen under a lock on the directory, so that nobody removes what
-//! a daemon of the same session has published in between. Files appear complete or not at all: they
-//! are written under a temporary name and then linked to their final one, which fails if it exists.
-//! They are not synced to disk, since they mean nothing after a crash of the machine.
+//! Claiming, publishing and sweeping hold a lock on the directory, so that no program removes a file
+//! that a new daemon of the same session has just published. A file appears complete or not at all: it
+//! is written under a temporary name and then hard-linked to its final name, which fails if that name
+//! exists. Files are not synced to disk, because they mean nothing after a crash of the machine.
 
 mod process;
 
@@ -22,23 +22,23 @@ use bridge_protocol::connection_file::{
     ConnectionFile, HostFile, SCHEMA, file_name, host_file_name, socket_name,
 };
 use bridge_protocol::{Secret, SessionId};
-use nix::fcntl::{Flock, FlockArg, OFlag};
-use nix::unistd::geteuid;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 pub use process::{is_alive, process_start};
 
-/// Larger files are none of ours.
+/// Most bytes that are read of a file. A larger file is no connection file and is ignored.
 const FILE_BYTES: u64 = 64 * 1024;
 
-/// What can go wrong. Each says what to do about it.
+/// An error of this crate. Each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Neither variable leads anywhere.
+    /// None of `XDG_RUNTIME_DIR`, `XDG_STATE_HOME` and `HOME` names a usable directory.
     #[error("cannot tell where connection files belong: set XDG_RUNTIME_DIR or HOME")]
     NoPlace,
-    /// Somebody else could plant or read files there.
+    /// Another user could create or read files in the directory.
     #[error(
         "{path} must be a directory of your own with mode 0700: fix it, or set XDG_RUNTIME_DIR to a private directory"
     )]
@@ -46,22 +46,22 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// Another daemon that is alive has this session.
+    /// Another living daemon serves this session.
     #[error(
         "session {session} is already served by process {pid}: stop it, or choose another --session"
     )]
     SessionTaken {
         /// The session.
         session: SessionId,
-        /// The other daemon.
+        /// Process id of the other daemon.
         pid: u32,
     },
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot use {path}: {source}")]
     Io {
-        /// File or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -70,18 +70,20 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Directory(PathBuf);
 
-/// Files that are published as long as this value lives.
+/// The two files of a daemon. Dropping this value removes them.
 #[derive(Debug)]
 pub struct Published {
-    /// The client's file first: nobody shall find a session whose host file is gone.
+    /// The client's file comes first, because files are removed in this order: a program that finds
+    /// the client's file also finds the host's file.
     files: [PathBuf; 2],
 }
 
 impl Directory {
-    /// Where the files of this user belong, by `XDG_RUNTIME_DIR`, `XDG_STATE_HOME` and `HOME`.
+    /// The directory of this user's connection files: `run-bridge` below `XDG_RUNTIME_DIR`, else below
+    /// `XDG_STATE_HOME`, else below `HOME/.local/state`.
     pub fn locate(get: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let path = |name| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        // Under `su` or `sudo` the variable may still name the other user's directory.
+        // Under `su` or `sudo` the variable may still name the directory of the former user.
         let runtime = path("XDG_RUNTIME_DIR").filter(|path| is_own_directory(path));
         let base = runtime
             .or_else(|| path("XDG_STATE_HOME"))
@@ -90,29 +92,30 @@ impl Directory {
         Ok(Self(base.join("run-bridge")))
     }
 
-    /// A directory given by the caller.
+    /// The given directory, whatever the environment says.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The directory itself.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Where the Unix socket of a session belongs.
+    /// The path of a session's Unix socket.
     pub fn socket(&self, session: &SessionId) -> PathBuf {
         self.0.join(socket_name(session))
     }
 
-    /// Creates the directory if need be and makes sure that it is private.
+    /// Creates the directory if it is missing, and checks that it is private.
     pub fn prepare(&self) -> Result<(), Error> {
         let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         created.map_err(|source| Error::Io { path: self.0.clone(), source })?;
         self.check()
     }
 
-    /// Makes sure that no living daemon has this session, and removes what a dead one left of it.
+    /// Checks that no living daemon serves this session, and removes the files that a dead daemon left
+    /// behind for it.
     pub fn claim(&self, session: &SessionId) -> Result<(), Error> {
         let _lock = self.lock()?;
         self.claim_locked(session)
@@ -131,7 +134,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes both files. Fails if a living daemon has the same session.
+    /// Writes both files. Fails if a living daemon serves the same session.
     pub fn publish(&self, client: &ConnectionFile, host: &HostFile) -> Result<Published, Error> {
         self.prepare()?;
         let [client_path, host_path] =
@@ -139,16 +142,17 @@ impl Directory {
                 .map(|name| self.0.join(name));
         let _lock = self.lock()?;
         self.claim_locked(&client.session)?;
-        // The host's file first: whoever finds the client's file finds the other too.
+        // The host's file comes first: a program that finds the client's file also finds the host's.
         self.write(&host_path, host, &client.session)?;
         if let Err(error) = self.write(&client_path, client, &client.session) {
+            // The first error is the one to report; the next program that lists removes the file.
             let _ = fs::remove_file(host_path);
             return Err(error);
         }
         Ok(Published { files: [client_path, host_path] })
     }
 
-    /// The daemons of this user that are alive, newest first. Removes what dead ones left.
+    /// The living daemons of this user, newest first. Removes the files and sockets of dead daemons.
     pub fn list(&self) -> Result<Vec<ConnectionFile>, Error> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
@@ -176,10 +180,12 @@ impl Directory {
         is_alive(file.pid, file.process_start).then_some(file.host_token)
     }
 
-    fn lock(&self) -> Result<Flock<File>, Error> {
+    /// Holds the lock until the file that is returned is dropped.
+    fn lock(&self) -> Result<File, Error> {
         let failed = |source| Error::Io { path: self.0.clone(), source };
         let directory = File::open(&self.0).map_err(failed)?;
-        Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| failed(error.into()))
+        flock(&directory, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
+        Ok(directory)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -203,15 +209,17 @@ impl Directory {
             .open(&temporary)
             .and_then(|mut file| file.write_all(&text))
             .and_then(|()| fs::hard_link(&temporary, path));
+        // A temporary file that stays is ignored by every reader: its name is none of the two.
         let _ = fs::remove_file(&temporary);
         written.map_err(failed)
     }
 
-    /// Reads one file of the directory, if it is ours, private, and what it should be.
+    /// Reads one file of the directory. `None` unless it is private, belongs to this user, has a known
+    /// schema, and has the name of the session that it describes.
     fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let mut options = OpenOptions::new();
-        let flags = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK);
-        options.read(true).custom_flags(flags.bits());
+        let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+        options.read(true).custom_flags(flags.bits().cast_signed());
         let file = options.open(self.0.join(name)).ok()?;
         if !is_private_file(&file) {
             return None;
@@ -226,6 +234,7 @@ impl Directory {
 
     fn remove(&self, session: &SessionId) {
         for name in [file_name(session), host_file_name(session), socket_name(session)] {
+            // Most often there is no such file. A file that stays is ignored, because its daemon is dead.
             let _ = fs::remove_file(self.0.join(name));
         }
     }
@@ -234,12 +243,13 @@ impl Directory {
 impl Drop for Published {
     fn drop(&mut self) {
         for file in &self.files {
+            // A file that stays is ignored and swept once this process is gone.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// What both files have in common.
+/// The members that both kinds of file have.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Owner {

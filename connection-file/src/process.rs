@@ -1,8 +1,8 @@
-//! Is the process that wrote a file still there?
+//! Whether the process that wrote a file is still alive.
 
-/// When the process started, in clock ticks since boot: with its pid a name that is never reused
-/// while the machine runs. `None` if there is no such process, or it is dead and only waits to be
-/// reaped.
+/// The start time of a process, in clock ticks since boot. Pid and start time together identify a
+/// process until the machine restarts. `None` if there is no such process, or if it is a zombie (dead,
+/// but not yet reaped by its parent).
 #[cfg(target_os = "linux")]
 pub fn process_start(pid: u32) -> Option<u64> {
     start_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
@@ -10,23 +10,25 @@ pub fn process_start(pid: u32) -> Option<u64> {
 
 #[cfg(target_os = "linux")]
 fn start_in(stat: &str) -> Option<u64> {
-    // The second field, the program's name, may hold spaces and brackets.
+    // The second field, the program's name in parentheses, may itself contain spaces and parentheses.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     let start = fields.nth(18)?;
     (!matches!(state, "Z" | "X")).then(|| start.parse().ok())?
 }
 
-/// Other systems have no cheap way to ask; there the pid alone must do.
+/// Always 0 for a living process. Systems other than Linux have no cheap way to read the start time, so
+/// there the pid alone identifies a process. `None` if there is no such process of this user.
 #[cfg(not(target_os = "linux"))]
 pub fn process_start(pid: u32) -> Option<u64> {
-    use nix::{sys::signal::kill, unistd::Pid};
-    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
-    // EPERM would mean somebody else's process: not the writer of a file that we own.
-    kill(Pid::from_raw(pid), None).ok().map(|()| 0)
+    use rustix::process::{Pid, test_kill_process};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+    // EPERM means a process of another user, which cannot have written a file that this user owns.
+    test_kill_process(pid).ok().map(|()| 0)
 }
 
-/// Whether this very process, not a later one with the same pid, is alive.
+/// Whether the process with this pid and this start time is alive. A later process that got the same
+/// pid does not count.
 pub fn is_alive(pid: u32, start: u64) -> bool {
     process_start(pid) == Some(start)
 }
@@ -37,7 +39,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_start_is_read_behind_any_name_and_not_for_the_dead() {
+    fn the_start_time_is_found_after_any_program_name_and_is_none_for_zombies() {
         let stat = |name: &str, state: char| {
             format!("7 ({name}) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 1234 99 9")
         };
@@ -50,21 +52,24 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_alive_until_it_ends_even_if_nobody_reaps_it() {
+    fn a_process_that_has_ended_is_not_alive_even_before_it_is_reaped() {
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         let start = process_start(pid).unwrap();
         assert!(is_alive(pid, start));
         #[cfg(target_os = "linux")]
-        assert!(!is_alive(pid, 0) && !is_alive(pid, start + 1), "another with the same pid");
+        assert!(
+            !is_alive(pid, 0) && !is_alive(pid, start + 1),
+            "another process with the same pid"
+        );
         drop(child.stdin.take());
         #[cfg(target_os = "linux")]
         {
-            use nix::sys::wait::{Id, WaitPidFlag, waitid};
-            let unreaped = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-            waitid(Id::Pid(nix::unistd::Pid::from_raw(pid as i32)), unreaped).unwrap();
-            assert!(!is_alive(pid, start), "it has ended, and only waits to be reaped");
+            use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+            let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(Pid::from_child(&child)), unreaped).unwrap();
+            assert!(!is_alive(pid, start), "it has ended, but has not been reaped");
         }
         child.wait().unwrap();
         assert!(!is_alive(pid, start));

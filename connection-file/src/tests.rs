@@ -67,12 +67,12 @@ fn a_session_has_one_living_daemon() {
     let published = directory.publish(&client, &host).unwrap();
     let again = directory.publish(&client, &host).unwrap_err();
     assert!(matches!(again, Error::SessionTaken { .. }), "{again}");
-    assert_eq!(sessions(&directory), ["one"], "the refused one must not remove the other's files");
+    assert_eq!(sessions(&directory), ["one"], "a refused daemon must not remove the other's files");
     drop(published);
 }
 
 #[test]
-fn a_session_can_be_claimed_unless_its_daemon_lives() {
+fn a_session_can_be_claimed_unless_its_daemon_is_alive() {
     let (_temp, directory) = directory();
     let (client, host) = own("one");
     let published = directory.publish(&client, &host).unwrap();
@@ -83,7 +83,7 @@ fn a_session_can_be_claimed_unless_its_daemon_lives() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_lists_nobody_and_one_that_is_none_is_an_error() {
+fn a_missing_directory_lists_no_daemons_and_a_file_in_its_place_is_an_error() {
     let (_temp, directory) = directory();
     assert!(sessions(&directory).is_empty());
     fs::write(directory.path(), "").unwrap();
@@ -102,7 +102,7 @@ fn only_files_of_a_reasonable_size_are_read() {
 }
 
 #[test]
-fn what_dead_daemons_left_is_replaced_and_swept() {
+fn files_of_dead_daemons_are_replaced_and_swept() {
     let (_temp, directory) = directory();
     for session in ["dead", "reused"] {
         let (client, host) = match session {
@@ -120,7 +120,7 @@ fn what_dead_daemons_left_is_replaced_and_swept() {
 }
 
 #[test]
-fn a_host_file_left_alone_is_swept() {
+fn a_host_file_without_its_client_file_is_swept() {
     let (_temp, directory) = directory();
     let (client, host) = files("half", 999_999_999, 1);
     std::mem::forget(directory.publish(&client, &host).unwrap());
@@ -136,7 +136,8 @@ fn foreign_files_are_neither_believed_nor_touched() {
     let (client, host) = own("real");
     let published = directory.publish(&client, &host).unwrap();
     let text = fs::read_to_string(directory.path().join("real.json")).unwrap();
-    // A link to a good file, a readable one, one under another name, a newer schema, a pipe, noise.
+    // A link to a valid file, a file that others can read, a file under the wrong name, a newer
+    // schema, a pipe, and text that is no JSON.
     let outside = temp.path().join("linked.json");
     fs::write(&outside, text.replace("real", "linked")).unwrap();
     fs::set_permissions(&outside, fs::Permissions::from_mode(0o600)).unwrap();
@@ -149,13 +150,14 @@ fn foreign_files_are_neither_believed_nor_touched() {
     put("other.json", text.replace("real", "elsewhere"), 0o600);
     put("newer.json", text.replace("real", "newer").replace("\"schema\":1", "\"schema\":2"), 0o600);
     put("noise.json", "{".into(), 0o600);
-    // And one that claims, under a name of its own, that the living daemon is dead.
+    // A file under the wrong name claims that the living daemon's process is a dead one.
     let (dead, _) = files("real", 999_999_999, 1);
     put("slander.json", serde_json::to_string(&dead).unwrap(), 0o600);
-    nix::unistd::mkfifo(&directory.path().join("pipe.json"), nix::sys::stat::Mode::S_IRUSR)
-        .unwrap();
+    let pipe = directory.path().join("pipe.json");
+    let made = std::process::Command::new("mkfifo").args(["-m", "400"]).arg(pipe).status().unwrap();
+    assert!(made.success());
     assert_eq!(sessions(&directory), ["real"]);
-    assert!(directory.host_token(&client.session).is_some(), "nothing of it was swept");
+    assert!(directory.host_token(&client.session).is_some(), "none of its files was swept");
     drop(published);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 7);
 }
@@ -186,7 +188,7 @@ fn a_directory_that_others_may_enter_is_refused() {
 }
 
 #[test]
-fn the_place_follows_the_environment() {
+fn the_directory_follows_the_environment() {
     let temp = tempfile::tempdir().unwrap();
     let runtime = temp.path().to_str().unwrap().to_owned();
     let at = |set: &[(&str, &str)]| {

@@ -1,21 +1,23 @@
-//! The broker: whatever happens in whatever order, no request is answered twice, and when everybody
-//! has gone nothing is left.
+//! The broker: with any events in any order, no request is answered twice, and when all connections have
+//! closed, no state is left.
 //!
-//! An input is a list of lines, each something that happens: a letter, a digit for who it happens
-//! to, and for some a text. The letters are in [`World::step`].
+//! An input is a list of lines. Each line is an event: a letter, a digit that selects a connection, and for
+//! some events a text. [`World::step`] defines the letters.
 
 #![no_main]
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use bridge_daemon::broker::{Broker, Call, Effect, Event, HostWait, Limits, PeerId, Role};
-use bridge_protocol::{CallId, Dialect, ErrorKind, Message};
+use bridge_daemon::broker::{
+    Broker, Call, Effect, Event, Grant, HostGrant, HostWait, Limits, PeerId,
+};
+use bridge_protocol::{CallId, Dialect, ErrorKind, Message, Rights};
 use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-/// Small, so that every one of them is met.
+/// Small limits, so that inputs reach each of them.
 const LIMITS: Limits = Limits {
     client_requests: 6,
     client_bytes: 2000,
@@ -32,17 +34,17 @@ const LIMITS: Limits = Limits {
 struct World {
     broker: Broker,
     now: Instant,
-    /// Everybody who is connected.
+    /// All open connections.
     peers: Vec<PeerId>,
     connected: u64,
     requests: u64,
-    /// Ids that each connection used and that were not answered yet.
+    /// Number of unanswered requests for each connection and id.
     open: HashMap<(PeerId, String), usize>,
-    /// Requests that a host got.
+    /// Requests that hosts have received.
     forwarded: Vec<(PeerId, u64)>,
-    /// Messages and bytes that have not gone out.
+    /// Messages and bytes that are still queued, by connection.
     unsent: HashMap<PeerId, (usize, usize)>,
-    /// Calls of the daemon's own methods, not answered yet.
+    /// Unanswered calls of the daemon's own methods.
     calls: Vec<Call>,
 }
 
@@ -72,8 +74,8 @@ impl World {
         let digit = characters.next().and_then(|digit| digit.to_digit(10)).unwrap_or_default();
         let text = characters.as_str();
         match letter {
-            'c' => _ = self.connect(Role::Client, Dialect::JsonRpc),
-            'b' => _ = self.connect(Role::Client, Dialect::Bridge),
+            'c' => _ = self.connect(Grant::Client(Rights::ALL), Dialect::JsonRpc),
+            'b' => _ = self.connect(Grant::Client(Rights::ALL), Dialect::Bridge),
             'h' => self.connect_host(digit),
             't' => self.pass_time(Duration::from_millis(300) * digit),
             'd' => self.event(Event::Drain),
@@ -85,31 +87,32 @@ impl World {
             }
             _ => {
                 let Some(which) = (digit as usize).checked_rem(self.peers.len()) else { return };
-                self.step_of(letter, self.peers[which], text);
+                self.step_of_peer(letter, self.peers[which], text);
             }
         }
     }
 
-    fn step_of(&mut self, letter: char, peer: PeerId, text: &str) {
+    fn step_of_peer(&mut self, letter: char, peer: PeerId, text: &str) {
         let json = if text.is_empty() { "{}" } else { text };
         match letter {
             'x' => self.close(peer),
             'f' => self.flush(peer),
-            // Anything at all.
-            'm' => self.says(peer, text),
-            // A request in either dialect, and the end of waiting for the last one.
+            // Any text as a message.
+            'm' => self.sends(peer, text),
+            // A request in either dialect, and the cancellation of the latest request.
             'r' | 'q' | 'z' => {
                 self.requests += u64::from(letter != 'z');
                 let id = self.requests;
                 let call = format!(r#""id":{id},"params":{json}"#);
                 let cancel = format!(r#""method":"$/cancelRequest","params":{{"id":{id}}}"#);
                 match letter {
-                    'r' => self.says_rpc(peer, &format!(r#"{call},"method":"vscode/chat""#)),
-                    'q' => self.says(peer, &format!(r#"{{{call},"type":"vscode/chat"}}"#)),
-                    _ => self.says_rpc(peer, &cancel),
+                    'r' => self.sends_rpc(peer, &format!(r#"{call},"method":"vscode/chat""#)),
+                    'q' => self.sends(peer, &format!(r#"{{{call},"type":"vscode/chat"}}"#)),
+                    _ => self.sends_rpc(peer, &cancel),
                 }
             }
-            // What a host says of the last request that it got; `A` says it of anybody's.
+            // A host's answer or progress for the latest request that it got; with `A`, for a request that
+            // any host got.
             'a' | 'A' | 'e' | 'p' => {
                 let mine = |(host, _): &&(PeerId, u64)| *host == peer || letter == 'A';
                 let Some((_, id)) = self.forwarded.iter().rev().find(mine) else { return };
@@ -120,33 +123,34 @@ impl World {
                     'p' => format!(r#""method":"$/progress","params":{progress}"#),
                     _ => format!(r#""id":{id},"result":{json}"#),
                 };
-                self.says_rpc(peer, &members);
+                self.sends_rpc(peer, &members);
             }
             // An operation begins at a client, or ends at a host.
             'y' | 'Y' => {
                 let end = if letter == 'y' { "Started" } else { "Submit" };
                 let event = format!(r#""event":"asyncOperation{end}","body":{json}"#);
-                self.says(peer, &format!(r#"{{"type":"dapEvent",{event}}}"#));
+                self.sends(peer, &format!(r#"{{"type":"dapEvent",{event}}}"#));
             }
             _ => {}
         }
     }
 
-    fn says_rpc(&mut self, peer: PeerId, members: &str) {
-        self.says(peer, &format!(r#"{{"jsonrpc":"2.0",{members}}}"#));
+    fn sends_rpc(&mut self, peer: PeerId, members: &str) {
+        self.sends(peer, &format!(r#"{{"jsonrpc":"2.0",{members}}}"#));
     }
 
-    fn connect(&mut self, role: Role, dialect: Dialect) -> PeerId {
+    fn connect(&mut self, grant: Grant, dialect: Dialect) -> PeerId {
         self.connected += 1;
         let peer = PeerId(self.connected);
-        self.event(Event::Connected { peer, role, dialect });
+        self.event(Event::Connected { peer, grant, dialect });
         self.peers.push(peer);
         peer
     }
 
-    /// The same runtime may come again on a new connection while the old one is there.
+    /// Connects a host. A runtime may register on a new connection while its old connection is still open.
     fn connect_host(&mut self, number: u32) {
-        let peer = self.connect(Role::Host, Dialect::JsonRpc);
+        let grant = Grant::Host(HostGrant::general([], &[]).into());
+        let peer = self.connect(grant, Dialect::JsonRpc);
         let params =
             json!({"runtimeId": format!("h{number}"), "methods": ["vscode/chat", "dapEvent"]});
         let params = serde_json::from_value(params).expect("params of runtime/register");
@@ -155,7 +159,7 @@ impl World {
         self.apply(effects);
     }
 
-    fn says(&mut self, peer: PeerId, text: &str) {
+    fn sends(&mut self, peer: PeerId, text: &str) {
         let id = match Message::parse(text) {
             Ok(Message::Request(request)) => Some(request.id),
             Ok(_) => None,
@@ -190,17 +194,17 @@ impl World {
             #[serde(borrow)]
             id: Option<&'a RawValue>,
         }
-        assert!(self.peers.contains(&peer), "a message for somebody who has gone: {text}");
+        assert!(self.peers.contains(&peer), "a message for a closed connection: {text}");
         let (messages, bytes) = self.unsent.entry(peer).or_default();
         (*messages, *bytes) = (*messages + 1, *bytes + text.len());
-        let received: Received<'_> = serde_json::from_str(text).expect("what is sent is JSON");
+        let received: Received<'_> = serde_json::from_str(text).expect("the broker sends JSON");
         let Some(id) = received.id else { return };
         if received.method.is_some() {
-            self.forwarded.push((peer, id.get().parse().expect("an id that the broker drew")));
+            self.forwarded.push((peer, id.get().parse().expect("an id that the broker assigned")));
         } else if received.r#type.is_none() {
             let id = CallId::from_raw(id.get()).expect("an answer names its request");
             let open = self.open.get_mut(&(peer, id.key().into_owned())).filter(|open| **open > 0);
-            *open.unwrap_or_else(|| panic!("nobody asked, or a second answer: {text}")) -= 1;
+            *open.unwrap_or_else(|| panic!("no such request, or a second answer: {text}")) -= 1;
         }
     }
 
@@ -230,7 +234,11 @@ impl World {
         while let Some(due) = self.broker.next_deadline().filter(|due| *due <= end) {
             self.now = self.now.max(due);
             self.event(Event::Tick);
-            assert_ne!(self.broker.next_deadline(), Some(due), "a tick settles what is due");
+            assert_ne!(
+                self.broker.next_deadline(),
+                Some(due),
+                "a tick handles the deadline that has passed"
+            );
         }
         self.now = end;
     }

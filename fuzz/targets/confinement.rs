@@ -1,8 +1,8 @@
-//! A confined workspace: what lies beside it is neither read nor changed, whatever the paths.
+//! A confined workspace: with any paths, files outside of it are neither read nor changed.
 //!
-//! An input is a list of lines: a letter for what to do, a path, and for some a second path after
-//! `>`. A path that begins with `@` is absolute, below the directory that holds the workspace.
-//! Trees are not removed here: a confinement that fails should not cost more than a test.
+//! An input is a list of lines: a letter for the operation, a path, and for some operations a second path
+//! after `>`. A path that begins with `@` is absolute, below the parent directory of the workspace. Recursive
+//! removal is not tested here: if the confinement failed, it would delete files of this machine.
 
 #![no_main]
 
@@ -13,18 +13,23 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
-use sandbox_files::{Destination, Durability, Editor, Existing, Filter, LineRange, Links, ListOptions, Parents, READ_BYTES, Removal, Workspace, WorkspacePath, WriteOptions, copy, create_directory, glob, list, move_entry, read_any, read_bytes, read_text, remove, remove_directory, set_mode, stat, write};
+use sandbox_files::{
+    Destination, Durability, Editor, Existing, Filter, LineRange, Links, ListOptions, Parents,
+    READ_BYTES, Removal, Workspace, WorkspacePath, WriteOptions, copy, create_directory, glob,
+    list, move_entry, read_any, read_bytes, read_text, remove, remove_directory, set_mode, stat,
+    write,
+};
 
 const SECRET: &str = "what lies outside";
 const NAME: &str = "only-outside";
 
 fuzz_target!(|bytes: &[u8]| {
-    // What the input itself says may come back in an error, or as the name of a file that it made.
-    let says = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-    if says(SECRET) {
+    // Texts of the input itself may come back in an error, or as the name of a file that it made.
+    let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    if has(SECRET) {
         return;
     }
-    let name_tells = !says(NAME);
+    let check_names = !has(NAME);
     let base = prepare();
     let workspace = Workspace::confined(&base.path().join("workspace")).expect("it was made");
     for line in bytes.split(|byte| *byte == b'\n').take(32) {
@@ -32,13 +37,13 @@ fuzz_target!(|bytes: &[u8]| {
         let mut paths = paths.splitn(2, |byte| *byte == b'>');
         let mut next = || workspace.path(place(base.path(), paths.next()?)).ok();
         let Some(first) = next() else { continue };
-        act(*operation, &first, next().as_ref(), name_tells);
+        act(*operation, &first, next().as_ref(), check_names);
     }
     assert_eq!(names(base.path()), ["outside", "workspace"]);
     assert_eq!(names(&base.path().join("outside")), [NAME]);
     let secret = base.path().join("outside").join(NAME);
     assert_eq!(fs::read_to_string(&secret).expect("it is still there"), SECRET);
-    assert_nothing_came_in(&base.path().join("workspace"));
+    assert_no_copy_of_the_secret(&base.path().join("workspace"));
 });
 
 fn prepare() -> tempfile::TempDir {
@@ -70,10 +75,10 @@ fn place(base: &Path, path: &[u8]) -> PathBuf {
     }
 }
 
-fn act(operation: u8, path: &WorkspacePath, other: Option<&WorkspacePath>, name_tells: bool) {
+fn act(operation: u8, path: &WorkspacePath, other: Option<&WorkspacePath>, check_names: bool) {
     let options = WriteOptions { durability: Durability::Unsynced, ..WriteOptions::default() };
     let over = Destination { existing: Existing::Replace, parents: Parents::Create };
-    // Only what comes back matters here; errors are what most paths deserve.
+    // Only returned content matters here; most paths are expected to fail.
     match (operation, other) {
         (b'r', _) => {
             assert_ne!(read_bytes(path, READ_BYTES).ok().as_deref(), Some(SECRET.as_bytes()));
@@ -84,14 +89,14 @@ fn act(operation: u8, path: &WorkspacePath, other: Option<&WorkspacePath>, name_
         }
         (b's', _) => {
             let size = stat(path, Links::Follow).ok().map(|stat| stat.size);
-            assert_ne!(size, Some(SECRET.len() as u64), "the size of what lies outside");
+            assert_ne!(size, Some(SECRET.len() as u64), "the size of the file outside");
         }
-        (b'l', _) if name_tells => {
+        (b'l', _) if check_names => {
             let listed =
                 format!("{:?}", list(path, ListOptions { hidden: true, ..ListOptions::default() }));
             assert!(!listed.contains("path: \"only-outside\""), "{listed}");
         }
-        (b'g', _) if name_tells => {
+        (b'g', _) if check_names => {
             let found = glob(path, "**", Filter { hidden: true, ignored: true }, 100);
             let paths = found.map(|found| found.paths).unwrap_or_default();
             assert!(!paths.iter().any(|path| path.ends_with(NAME)), "{paths:?}");
@@ -117,13 +122,13 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// No file of the workspace is a copy of what lies outside.
-fn assert_nothing_came_in(directory: &Path) {
+/// Checks that no file of the workspace is a copy of the file outside.
+fn assert_no_copy_of_the_secret(directory: &Path) {
     for entry in fs::read_dir(directory).expect("a directory that can be read") {
         let entry = entry.expect("an entry");
         let kind = entry.file_type().expect("a kind");
         if kind.is_dir() {
-            assert_nothing_came_in(&entry.path());
+            assert_no_copy_of_the_secret(&entry.path());
         } else if kind.is_file() {
             let content = fs::read(entry.path()).expect("a file that can be read");
             assert_ne!(content, SECRET.as_bytes(), "{:?}", entry.path());

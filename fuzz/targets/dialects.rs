@@ -1,4 +1,4 @@
-//! The two dialects: what was read and is printed again in its own dialect reads as the same thing.
+//! The two dialects: a message that is parsed, printed in its own dialect and parsed again is equal.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ fuzz_target!(|text: &str| match Message::parse(text) {
             other => panic!("{printed} became {other:?}"),
         }
         let answer = print::success(request.dialect, &request.id, RawValue::TRUE);
-        assert_eq!(id_of(&answer), Some(request.id.raw()), "answers carry the caller's own id");
+        assert_eq!(id_of(&answer), Some(request.id.raw()), "answers have the caller's own id");
     }
     Ok(Message::Notification(notification)) => {
         let printed = print::notification(&notification.method, notification.params);

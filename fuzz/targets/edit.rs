@@ -1,13 +1,15 @@
-//! The edit engine: an edit changes one place, and undo gives the bytes back.
+//! The edit engine: an edit changes one place, and undo restores the bytes.
 //!
-//! An input is the text to look for, the text to put in, and the file, with a line `====` between.
+//! An input is the text to find, the replacement, and the file, separated by lines `====`.
 
 #![no_main]
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use sandbox_files::{Durability, EDIT_BYTES, Editor, Undo, Workspace, WorkspacePath, WriteOptions, read_bytes, write};
+use sandbox_files::{
+    Durability, EDIT_BYTES, Editor, Undo, Workspace, WorkspacePath, WriteOptions, read_bytes, write,
+};
 use tempfile::TempDir;
 
 static DIRECTORY: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
@@ -26,22 +28,26 @@ fuzz_target!(|bytes: &[u8]| {
         let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
         let before = edited.before.expect("there was a file");
         assert_eq!(before.matches(&old).count(), 1);
-        // A carriage return that ends no line may end one when another text follows it.
+        // A lone carriage return may become part of a line end when another text follows it.
         if !before.contains('\r') && !new.contains('\r') {
             assert_eq!(edited.after, Some(before.replacen(&old, &new, 1)));
         }
         if str::from_utf8(file).is_ok() {
-            // Each line end of the text may be two bytes in the file.
+            // Each `\n` of the text may be two bytes (CR LF) in the file.
             let longest = old.len() + old.matches('\n').count();
             assert!(removed(file, &content(&path)) <= longest, "more than one place was changed");
         }
-        editor.undo(&path, Undo::IfUnchanged).expect("the edit can be taken back");
+        editor.undo(&path, Undo::IfUnchanged).expect("the edit can be undone");
     }
-    assert_eq!(content(&path), file, "a refused edit changes nothing, undo takes all of it back");
+    assert_eq!(
+        content(&path),
+        file,
+        "a refused edit changes nothing, and undo restores every byte"
+    );
 
     if editor.insert_after(&path, old.len(), new).is_ok() {
-        assert_eq!(removed(file, &content(&path)), 0, "an insertion takes nothing away");
-        editor.undo(&path, Undo::IfUnchanged).expect("the insertion can be taken back");
+        assert_eq!(removed(file, &content(&path)), 0, "an insertion removes nothing");
+        editor.undo(&path, Undo::IfUnchanged).expect("the insertion can be undone");
     }
     assert_eq!(content(&path), file);
 });
@@ -56,7 +62,7 @@ fn content(path: &WorkspacePath) -> Vec<u8> {
     read_bytes(path, EDIT_BYTES).expect("the file can be read")
 }
 
-/// How many bytes of `before` lie between what both have in common at the start and at the end.
+/// Number of bytes of `before` between the common prefix and the common suffix of both.
 fn removed(before: &[u8], after: &[u8]) -> usize {
     let start = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let (before, after) = (&before[start..], &after[start..]);

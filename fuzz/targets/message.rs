@@ -1,4 +1,4 @@
-//! The envelope parser: whatever it accepts is JSON, and what it hands on are pieces of the input.
+//! The envelope parser: it accepts only JSON, and the payloads that it returns are slices of the input.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     let Ok(message) = Message::parse(text) else { return };
     if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
-        // What has no value in Rust, and is passed on as the text that it is.
+        // Values that Rust cannot represent are passed on as text.
         let reason = error.to_string();
         let known = ["out of range", "surrogate", "hex escape"];
         assert!(known.iter().any(|known| reason.contains(known)), "not JSON: {reason}");

@@ -1,6 +1,6 @@
-//! The scanner of terminal output: any chunking gives the same pieces, and no byte is lost.
+//! The scanner of terminal output: the division into chunks does not matter, and no byte is lost.
 //!
-//! The first eight bytes of an input say how the rest is cut.
+//! The first eight bytes of an input are the sizes of the chunks.
 
 #![no_main]
 
@@ -18,6 +18,6 @@ fuzz_target!(|bytes: &[u8]| {
         rest = after;
         (!chunk.is_empty()).then_some(chunk)
     });
-    assert_eq!(scan(chunks), whole, "cut by {sizes:?}");
+    assert_eq!(scan(chunks), whole, "in chunks of {sizes:?}");
     assert_eq!(joined(whole), stream);
 });

@@ -6,10 +6,10 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use serde_json::{Value, json};
 
-/// Milliseconds after which the daemon gives up on what a host does not answer.
+/// Timeout of requests in milliseconds, for requests that the host does not answer.
 const TIMEOUT_MS: u64 = 500;
 
-/// What the bridge may say instead of a host's answer.
+/// Error kinds that the daemon may return instead of a host's answer.
 const KINDS: [&str; 8] = [
     "HostUnavailable",
     "HostGone",
@@ -21,9 +21,10 @@ const KINDS: [&str; 8] = [
     "ShuttingDown",
 ];
 
-/// A connection and its open questions, by id, with the word that the answer must hold.
+/// A client connection.
 pub struct Client {
     socket: Socket,
+    /// Unanswered requests by id, each with a random word that its answer must contain.
     open: HashMap<u64, String>,
     pub answered: usize,
     pub failed: usize,
@@ -34,27 +35,27 @@ impl Client {
         Self { socket: daemon.client(), open: HashMap::new(), answered: 0, failed: 0 }
     }
 
-    /// Asks a few things. False if the connection is gone.
-    pub fn ask(&mut self, random: &mut StdRng) -> bool {
+    /// Sends a few requests of different kinds. False if the connection has ended.
+    pub fn send_requests(&mut self, random: &mut StdRng) -> bool {
         (0..random.random_range(1..20)).all(|_| match random.random_range(0..10) {
-            0 => self.ask_one(random, "vscode/getChatHistory", 0), // The hosts never answer this one.
-            1 => self.ask_one(random, "no/such/method", 0),
-            2 | 3 => self.ask_one(random, "vscode/chat", 100_000),
-            _ => self.ask_one(random, "vscode/chat", 10),
+            0 => self.send_request(random, "vscode/getChatHistory", 0), // The hosts never answer this method.
+            1 => self.send_request(random, "no/such/method", 0),
+            2 | 3 => self.send_request(random, "vscode/chat", 100_000),
+            _ => self.send_request(random, "vscode/chat", 10),
         })
     }
 
-    /// Asks one thing that fits into the buffers of the kernel, even if nobody reads.
-    pub fn ask_little(&mut self, random: &mut StdRng) -> bool {
-        self.ask_one(random, "vscode/chat", 10)
+    /// Sends one request that fits into the socket buffers, even if the daemon does not read.
+    pub fn send_small_request(&mut self, random: &mut StdRng) -> bool {
+        self.send_request(random, "vscode/chat", 10)
     }
 
-    /// Asks one thing of several megabytes.
-    pub fn ask_much(&mut self, random: &mut StdRng) -> bool {
-        self.ask_one(random, "vscode/chat", 4 << 20)
+    /// Sends one request of several megabytes.
+    pub fn send_large_request(&mut self, random: &mut StdRng) -> bool {
+        self.send_request(random, "vscode/chat", 4 << 20)
     }
 
-    fn ask_one(&mut self, random: &mut StdRng, method: &str, padding: usize) -> bool {
+    fn send_request(&mut self, random: &mut StdRng, method: &str, padding: usize) -> bool {
         let (id, word) = (random.next_u64() / 2, format!("{:016x}", random.next_u64()));
         let message = format!("{word}{}", "x".repeat(padding));
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method,
@@ -63,7 +64,7 @@ impl Client {
         self.send(&request)
     }
 
-    /// Takes some questions back; they are answered all the same.
+    /// Cancels some requests. They still get an answer each.
     pub fn cancel(&mut self, random: &mut StdRng) -> bool {
         let some: Vec<_> = self.open.keys().copied().filter(|_| random.random_bool(0.5)).collect();
         some.into_iter().all(|id| {
@@ -71,17 +72,17 @@ impl Client {
         })
     }
 
-    /// Sends what is no message. It costs nothing but an error.
-    pub fn babble(&mut self) -> bool {
+    /// Sends texts that are no messages. Each must only cause an error answer.
+    pub fn send_garbage(&mut self) -> bool {
         ["{", "[]", "null", r#"{"jsonrpc":"2.0","method":1}"#]
             .iter()
             .all(|text| self.socket.send_message((*text).into()).is_ok())
     }
 
-    /// Leaves without a word, not even from the kernel. The daemon finds out when it answers; what it was
-    /// asked is never answered by a host.
+    /// Drops the connection without notice, not even from Linux. The daemon notices it when it answers the
+    /// last request, which the hosts never answer.
     pub fn vanish(mut self, random: &mut StdRng) {
-        self.ask_one(random, "vscode/getChatHistory", 0);
+        self.send_request(random, "vscode/getChatHistory", 0);
         self.socket.vanish();
     }
 
@@ -89,7 +90,7 @@ impl Client {
         self.socket.raw().shut_down(Shutdown::Write);
     }
 
-    /// Reads until every question is answered, exactly once. False if the daemon has hung up.
+    /// Reads until every request has exactly one answer. False if the daemon has closed the connection.
     pub fn read(&mut self) -> bool {
         while !self.open.is_empty() {
             let Some(text) = self.socket.next_text() else { return false };
@@ -98,18 +99,18 @@ impl Client {
                 continue;
             }
             let Some(id) = message["id"].as_u64() else {
-                // To the babble.
+                // An answer to garbage has no id.
                 assert!(message["error"]["data"]["kind"].is_string(), "{message}");
                 continue;
             };
             let word = self
                 .open
                 .remove(&id)
-                .unwrap_or_else(|| panic!("an answer that nobody asked for: {message}"));
+                .unwrap_or_else(|| panic!("an answer without a request: {message}"));
             match &message["error"] {
                 Value::Null => {
                     let response = message["result"]["response"].as_str().unwrap_or_default();
-                    assert!(response.contains(&word), "the answer to another question");
+                    assert!(response.contains(&word), "the answer to another request");
                     self.answered += 1;
                 }
                 error => {

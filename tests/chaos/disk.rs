@@ -1,6 +1,6 @@
-//! A small disk of our own, to be filled.
+//! A small disk that the test can fill.
 //!
-//! It is mounted in a mount namespace that only we and what we start can see, and is gone with us.
+//! It is mounted in a mount namespace that only this process and its descendants see, and disappears with them.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -13,14 +13,15 @@ use nix::unistd::{getgid, getuid};
 
 const SIZE: &str = "size=24m,mode=700";
 
-/// Whether disks can be mounted here, or why not. Must be called before there is a second thread.
+/// Whether this process can mount disks, or why not.
 pub type Mounting = Result<(), String>;
 
+/// Enters a mount namespace of its own. Call it before the process has a second thread.
 pub fn allow_mounting() -> Mounting {
     let (user, group) = (getuid(), getgid());
     let enter = || -> io::Result<()> {
         if unshare(CloneFlags::CLONE_NEWNS).is_err() {
-            // Who is not root may be in a user namespace; everybody keeps the number that they have.
+            // Without root, a user namespace gives the privilege to mount. User and group keep their ids.
             unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
             fs::write("/proc/self/setgroups", "deny")?;
             fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
@@ -33,7 +34,7 @@ pub fn allow_mounting() -> Mounting {
     enter().map_err(|error| format!("no mount namespace: {error}"))
 }
 
-/// A directory on a disk of its own, or an ordinary one where that cannot be.
+/// A directory on a small disk of its own, or an ordinary directory if mounting is not possible.
 pub struct Disk {
     at: PathBuf,
     is_small: bool,
@@ -49,7 +50,7 @@ impl Disk {
         Self { at: at.to_owned(), is_small }
     }
 
-    /// Leaves no room, if the disk is ours to fill.
+    /// Fills the disk. False if it is not the small disk, which is then left alone.
     pub fn fill(&self) -> bool {
         if !self.is_small {
             return false;
@@ -64,7 +65,7 @@ impl Disk {
         }
     }
 
-    pub fn make_room(&self) {
+    pub fn free(&self) {
         fs::remove_file(self.filler()).unwrap();
     }
 
@@ -76,10 +77,10 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if self.is_small && std::thread::panicking() {
-            // Whoever still uses it is being killed.
+            // Processes that still use the disk are being killed.
             let _ = umount2(&self.at, MntFlags::MNT_DETACH);
         } else if self.is_small {
-            wait_until("everybody to let go of the disk", || umount(&self.at).is_ok());
+            wait_until("the disk to be unused", || umount(&self.at).is_ok());
         }
     }
 }

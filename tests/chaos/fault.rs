@@ -1,74 +1,75 @@
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-/// One thing that happens.
+/// One step of a run: ordinary use, or a fault.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// A client asks a few things, of all kinds.
-    Ask,
-    /// The same, and takes some of it back.
-    AskAndCancel,
-    /// A client reads what it has been sent. Until then it is a slow reader.
+    /// A client sends a few requests of all kinds.
+    SendRequests,
+    /// A client sends a few requests and cancels some of them.
+    SendAndCancel,
+    /// A client reads all answers. Until then it is a slow reader.
     Read,
     NewClient,
-    /// A client vanishes with its questions open.
+    /// A client disconnects while its requests are in flight.
     DropClient,
-    /// A client says that it will send no more, and stays.
+    /// A client shuts down its sending side and stays connected.
     HalfCloseClient,
-    /// Somebody connects and says nothing.
-    Lurk,
-    /// Somebody sends what is no message.
-    Babble,
+    /// Several TCP connections are opened that send nothing.
+    OpenIdleConnections,
+    /// A client sends texts that are no messages.
+    SendGarbage,
     StartHost,
     KillHost,
-    /// A host is frozen, and thaws when everything comes to rest.
+    /// A host is stopped by SIGSTOP until the next rest.
     StopHost,
-    /// The daemon is frozen while a client asks.
+    /// The daemon is stopped by SIGSTOP while a client sends a request.
     StopDaemon,
     KillDaemon,
-    /// A connection file of another daemon is cut short.
+    /// A connection file of another daemon is truncated.
     TruncateFile,
-    /// A client process is frozen with questions open, and killed when everything comes to rest.
+    /// A client process is stopped by SIGSTOP with a request in flight, and killed at the next rest.
     FreezeClient,
-    /// A client's machine is gone: nothing comes from there any more, not even the end of the connection.
+    /// A client's machine disappears: the daemon gets nothing from it any more, not even the end of the
+    /// connection.
     VanishClient,
     /// A command runs in a shell.
     Run,
-    /// A command waits for input, and whoever started it leaves.
+    /// A command waits for input, and the client that started it disconnects.
     LeaveCommand,
-    /// Somebody follows a flood of output and does not read it.
+    /// A client subscribes to a flood of output and does not read it.
     StreamSlowly,
     /// A file of the workspace is written.
     UseFile,
     KillShell,
     KillRecorder,
-    /// A recorder is frozen while its shell prints.
+    /// A recorder is stopped by SIGSTOP while its shell prints.
     StopRecorder,
-    /// The tmux server is frozen while a command begins.
+    /// The tmux server is stopped by SIGSTOP while a command begins.
     StopTmux,
     KillTmux,
-    /// There is no room on the disk for a while.
+    /// The disk is full for a while.
     FillDisk,
-    /// The daemon is killed while there is no room, and another cannot begin before there is.
+    /// The daemon is killed while the disk is full. A new daemon cannot start before there is space.
     FillDiskAndKillDaemon,
     /// The daemon gets no more file descriptors for a while.
     ExhaustDescriptors,
-    /// The daemon gets little more memory for a while. It may die of that.
+    /// The daemon gets little more memory for a while. It may die because of that.
     LimitMemory,
-    /// The daemon is killed, and one of its files is cut short.
+    /// The daemon is killed, and one of its state files is truncated.
     TruncateState,
 }
 
-/// What happens, and how often compared with the rest.
+/// The relative frequency of each step.
 const WEIGHTS: &[(Fault, u32)] = &[
-    (Fault::Ask, 12),
-    (Fault::AskAndCancel, 4),
+    (Fault::SendRequests, 12),
+    (Fault::SendAndCancel, 4),
     (Fault::Read, 6),
     (Fault::NewClient, 4),
     (Fault::DropClient, 3),
     (Fault::HalfCloseClient, 1),
-    (Fault::Lurk, 2),
-    (Fault::Babble, 2),
+    (Fault::OpenIdleConnections, 2),
+    (Fault::SendGarbage, 2),
     (Fault::StartHost, 3),
     (Fault::KillHost, 2),
     (Fault::StopHost, 1),

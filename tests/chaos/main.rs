@@ -1,26 +1,26 @@
-//! Faults at random over the real programs, and what must hold whatever happens.
+//! Chaos test: injects random faults into the real programs and checks the invariants after each of them.
 //!
 //! A seed decides which faults come in which order: `cargo test -p bridge-tests --test chaos -- --seed 7
-//! --steps 2000`. A run that fails prints its seed and the steps that led there. Without flags it is a
-//! short run of a few seeds, always the same, as part of the test command.
+//! --steps 2000`. A run that fails prints its seed and its steps. Without flags, as in the test command, the
+//! test makes short runs with a few fixed seeds.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)] // A test, and it prints its progress.
 
-/// What is asked of the sandbox.
-mod asking;
-/// A client: what it has asked, and what it was answered.
+/// A client with its unanswered requests.
 mod client;
 /// A disk that can be full.
 mod disk;
-/// What can go wrong.
+/// The faults and how often they occur.
 mod fault;
-/// Who is there, and what they may use.
+/// Processes and their resource limits.
 mod processes;
-/// Shells, and what is known of them.
-mod shells;
-/// What goes wrong with shells, files, disk, descriptors and memory.
-mod trouble;
-/// Everybody involved, and the promises that are checked.
+/// Calls of the sandbox's tools.
+mod sandbox_calls;
+/// Faults of shells, files, disk, descriptors and memory.
+mod sandbox_faults;
+/// A model of the shells: the expected state and output of each.
+mod shell_model;
+/// All processes of a run, and the invariants that are checked.
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ use world::World;
 const SHORT_SEEDS: std::ops::Range<u64> = 1..5;
 const SHORT_STEPS: usize = 60;
 
-/// Faults between two moments in which everything must come to rest.
+/// Steps between two rests. At a rest, all requests and commands must end.
 const STEPS_UNTIL_REST: usize = 12;
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let mounting = disk::allow_mounting();
     if let Err(reason) = &mounting {
         println!(
-            "chaos: SKIPPED: the disk is never full, since none can be mounted here ({reason})"
+            "chaos: SKIPPED: a full disk is not tested, because no disk can be mounted here ({reason})"
         );
     }
     for seed in seeds {
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
                 println!("  {step:?}");
             }
             println!(
-                "chaos: again with: cargo test -p bridge-tests --test chaos -- --seed {seed} --steps {steps}"
+                "chaos: repeat with: cargo test -p bridge-tests --test chaos -- --seed {seed} --steps {steps}"
             );
             return ExitCode::FAILURE;
         }
@@ -77,7 +77,7 @@ fn run(seed: u64, steps: usize, mounting: &disk::Mounting, history: &mut Vec<Fau
     for step in 1..=steps {
         let fault = Fault::choose(&mut random);
         history.push(fault);
-        world.suffer(fault, &mut random);
+        world.apply(fault, &mut random);
         world.check();
         if step % STEPS_UNTIL_REST == 0 || step == steps {
             world.come_to_rest();

@@ -1,7 +1,7 @@
-//! The processes of this run: which there are, and what they may use.
+//! The processes of this run and their resource limits.
 //!
-//! Whoever is started by us, directly or not, and loses its parent becomes our child; so nothing slips
-//! away unseen.
+//! This process is a subreaper: a descendant that loses its parent becomes its child. So no process escapes
+//! the checks.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
-/// A process that comes from us and has not ended.
+/// A descendant of this process that has not ended.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub pid: u32,
@@ -26,7 +26,7 @@ impl Process {
     }
 
     pub fn signal(&self, signal: Signal) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = kill(raw(self.pid), signal);
     }
 }
@@ -35,21 +35,21 @@ pub fn adopt_orphans() {
     set_child_subreaper(true).unwrap();
 }
 
-/// Everything that comes from us. Orphans that have ended are reaped on the way, but not `children`,
-/// for whose end somebody else waits.
+/// All living descendants of this process. Reaps orphans that have ended, but not `children`, because other
+/// code waits for their end.
 pub fn descendants(children: &[u32]) -> Vec<Process> {
     let own = std::process::id();
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let stats: HashMap<u32, (u32, bool)> =
-        pids.filter_map(|pid| Some((pid, parent_and_life(pid)?))).collect();
-    let comes_from_us = |pid: u32| {
+        pids.filter_map(|pid| Some((pid, parent_and_alive(pid)?))).collect();
+    let is_descendant = |pid: u32| {
         let mut ancestors = std::iter::successors(stats.get(&pid), |(parent, _)| stats.get(parent));
         ancestors.any(|(parent, _)| *parent == own)
     };
     let mut found = Vec::new();
     for (&pid, &(parent, is_alive)) in &stats {
-        if is_alive && comes_from_us(pid) {
+        if is_alive && is_descendant(pid) {
             let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
             found.push(Process { pid, parent, arguments });
@@ -60,13 +60,13 @@ pub fn descendants(children: &[u32]) -> Vec<Process> {
     found
 }
 
-/// Does something while a process may have only so much of a resource.
+/// Lowers a resource limit of a process while `act` runs.
 pub fn within<T>(pid: u32, resource: Resource, most: u64, act: impl FnOnce() -> T) -> T {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed());
     let before = prlimit(pid, resource, Rlimit { current: Some(most), maximum: hard(resource) });
     let before = before.unwrap();
     let done = act();
-    // It may have ended of it.
+    // The process may have ended because of the limit.
     let _ = prlimit(pid, resource, before);
     done
 }
@@ -75,20 +75,20 @@ pub fn open_files(pid: u32) -> u64 {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64
 }
 
-/// A line of `/proc/PID/status` that tells a size in KiB.
+/// A size in KiB from `/proc/PID/status`.
 pub fn kib(pid: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Only the soft limit is lowered: not everybody may raise the other again. The programs have inherited it
-/// from us.
+/// The present hard limit, which stays unchanged, because raising it again needs a privilege. The programs have
+/// inherited it from this process.
 fn hard(resource: Resource) -> Option<u64> {
     getrlimit(resource).maximum
 }
 
-fn parent_and_life(pid: u32) -> Option<(u32, bool)> {
+fn parent_and_alive(pid: u32) -> Option<(u32, bool)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
     let state = fields.next()?;

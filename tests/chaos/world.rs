@@ -16,22 +16,22 @@ use crate::client::Client;
 use crate::disk::{Disk, Mounting};
 use crate::fault::Fault;
 use crate::processes::{self, Process};
-use crate::shells::Shells;
+use crate::shell_model::Shells;
 
 const CLIENTS: usize = 6;
 const HOSTS: usize = 3;
 
-/// Memory that the daemon may still hold when everything is at rest.
+/// Most memory that the daemon may use at rest.
 const REST_KIB: u64 = 200 * 1024;
 
-/// Everybody involved.
+/// All processes and connections of a run.
 pub struct World {
     pub daemon: Daemon,
     pub shells: Shells,
     pub totals: Totals,
     clients: Vec<Client>,
     hosts: Vec<Host>,
-    lurkers: Vec<TcpStream>,
+    idle_connections: Vec<TcpStream>,
     frozen: Vec<Program>,
     pub disk: Disk,
     directory: TempDir,
@@ -42,7 +42,7 @@ struct Host {
     stopped: bool,
 }
 
-/// What a run amounted to.
+/// Counts of a run.
 #[derive(Default)]
 pub struct Totals {
     answered: usize,
@@ -57,7 +57,7 @@ impl fmt::Display for Totals {
         let Self { answered, failed, daemons, hosts, commands } = self;
         write!(
             f,
-            "{answered} answers, {failed} clear errors, {commands} commands, {daemons} daemon(s), \
+            "{answered} answers, {failed} typed errors, {commands} commands, {daemons} daemon(s), \
              {hosts} host(s)"
         )
     }
@@ -74,7 +74,7 @@ impl World {
             totals: Totals { daemons: 1, ..Totals::default() },
             clients: Vec::new(),
             hosts: Vec::new(),
-            lurkers: Vec::new(),
+            idle_connections: Vec::new(),
             frozen: Vec::new(),
             disk,
             directory,
@@ -83,12 +83,12 @@ impl World {
         world
     }
 
-    pub fn suffer(&mut self, fault: Fault, random: &mut StdRng) {
+    pub fn apply(&mut self, fault: Fault, random: &mut StdRng) {
         match fault {
-            Fault::Ask => self.with_client(random, Client::ask),
-            Fault::AskAndCancel => {
+            Fault::SendRequests => self.with_client(random, Client::send_requests),
+            Fault::SendAndCancel => {
                 self.with_client(random, |client, random| {
-                    client.ask(random) && client.cancel(random)
+                    client.send_requests(random) && client.cancel(random)
                 });
             }
             Fault::Read => self.with_client(random, |client, _| client.read()),
@@ -99,17 +99,18 @@ impl World {
             Fault::DropClient => _ = self.clients.pop(),
             Fault::HalfCloseClient => {
                 self.with_client(random, |client, random| {
-                    client.ask(random);
+                    client.send_requests(random);
                     client.half_close();
-                    // What it still gets is its own affair; nobody else may suffer from it.
+                    // Its answers are not checked, only that other clients are not affected.
                     false
                 });
             }
-            Fault::Lurk => {
+            Fault::OpenIdleConnections => {
                 let address = ("127.0.0.1", self.daemon.port());
-                self.lurkers.extend((0..10).map(|_| TcpStream::connect(address).unwrap()));
+                let new = (0..10).map(|_| TcpStream::connect(address).unwrap());
+                self.idle_connections.extend(new);
             }
-            Fault::Babble => self.with_client(random, |client, _| client.babble()),
+            Fault::SendGarbage => self.with_client(random, |client, _| client.send_garbage()),
             Fault::StartHost if self.hosts.len() < HOSTS => self.start_host(),
             Fault::StartHost => {}
             Fault::KillHost => {
@@ -126,7 +127,7 @@ impl World {
             Fault::StopDaemon => {
                 self.clients.push(Client::connect(&self.daemon));
                 self.daemon.program.signal(Signal::SIGSTOP);
-                self.with_client(random, Client::ask_little);
+                self.with_client(random, Client::send_small_request);
                 self.daemon.program.signal(Signal::SIGCONT);
             }
             Fault::KillDaemon => {
@@ -139,19 +140,19 @@ impl World {
                 std::fs::write(self.files().join("truncated.json"), r#"{"addr":"ws://127.0"#)
                     .unwrap();
             }
-            other => self.trouble(other, random),
+            other => self.apply_to_sandbox(other, random),
         }
-        assert!(!self.daemon.program.has_ended(), "the daemon is gone");
+        assert!(!self.daemon.program.has_ended(), "the daemon has ended");
     }
 
-    /// What must hold after each step.
+    /// Checks the invariants that must hold after each step.
     pub fn check(&mut self) {
         self.shells.check(&mut self.daemon.client());
     }
 
-    /// Lets everybody finish, and checks that nothing is left over.
+    /// Waits for the end of all requests and commands, and checks that no state and no process is left over.
     pub fn come_to_rest(&mut self) {
-        self.lurkers.clear();
+        self.idle_connections.clear();
         self.frozen.clear();
         for host in &mut self.hosts {
             if std::mem::take(&mut host.stopped) {
@@ -160,31 +161,31 @@ impl World {
         }
         let mut clients = std::mem::take(&mut self.clients);
         clients.retain_mut(|client| {
-            let goes_on = client.read();
+            let is_open = client.read();
             self.totals.answered += std::mem::take(&mut client.answered);
             self.totals.failed += std::mem::take(&mut client.failed);
-            goes_on
+            is_open
         });
         self.clients = clients;
         let mut observer = self.daemon.client();
         self.shells.finish_all(&mut observer);
         self.shells.check(&mut observer);
-        self.shells.close_the_longest(&mut observer);
+        self.shells.close_long_logs(&mut observer);
         self.totals.commands += std::mem::take(&mut self.shells.commands);
-        wait_until("the daemon to have nothing left to do", || {
+        wait_until("the daemon to be idle", || {
             let status = observer.call("bridge/status", serde_json::Value::Null);
             let expected = self.clients.len() + 1;
             (&status["inFlight"], &status["queuedBytes"], &status["clients"])
                 == (&json!(0), &json!(0), &json!(expected))
         });
         let resident = processes::kib(self.daemon.program.pid(), "VmRSS");
-        assert!(resident < REST_KIB, "the daemon keeps its memory");
-        self.nobody_else_is_there();
+        assert!(resident < REST_KIB, "the daemon does not release its memory: {resident} KiB");
+        self.check_processes();
     }
 
-    /// Besides the daemon and the hosts there may be tmux (server, client and keeper) and, for each shell,
-    /// the shell, its leader and its recorder.
-    fn nobody_else_is_there(&self) {
+    /// Checks that there are no other processes than the daemon, the hosts, tmux (server, client and keeper)
+    /// and, for each shell, the shell, its leader and its recorder.
+    fn check_processes(&self) {
         let expected = 1 + self.hosts.len() + 3 + 3 * self.shells.count();
         let root = self.state();
         let root = root.to_str().unwrap();
@@ -197,28 +198,28 @@ impl World {
         wait_until_none(|| {
             let there = self.processes();
             let is_right = there.len() == expected && there.iter().all(is_ours);
-            (!is_right).then(|| format!("{expected} processes that belong here: {there:#?}"))
+            (!is_right).then(|| format!("the {expected} expected processes, not {there:#?}"))
         });
     }
 
-    /// Ends the daemon as one should, and checks what is left.
+    /// Ends the daemon by SIGTERM, and checks that no process and no file is left.
     pub fn end(mut self) -> Totals {
         self.come_to_rest();
         self.clients.clear();
         self.daemon.program.signal(Signal::SIGTERM);
-        assert!(self.daemon.program.wait().success(), "the daemon did not end well");
+        assert!(self.daemon.program.wait().success(), "the daemon failed at its end");
         for mut host in self.hosts.drain(..) {
             host.program.wait();
         }
         wait_until("the end of every process", || processes::descendants(&[]).is_empty());
         let left: Vec<_> =
             std::fs::read_dir(self.files()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        // What is not ours, or was cut short, is not ours to remove.
+        // The daemon must not remove a file that it did not write.
         assert!(left.iter().all(|name| name == "truncated.json"), "left over: {left:?}");
         std::mem::take(&mut self.totals)
     }
 
-    /// Lets one client do something; one that has lost its connection is replaced later.
+    /// Lets a random client act, and removes it if its connection has ended.
     fn with_client(
         &mut self,
         random: &mut StdRng,
@@ -233,14 +234,14 @@ impl World {
         }
     }
 
-    /// SIGKILL. Its connections end, its shells do not.
+    /// Kills the daemon by SIGKILL. Its connections end, but its shells live on.
     pub fn kill_daemon(&mut self) {
         self.daemon.program.signal(Signal::SIGKILL);
-        self.mourn_daemon();
+        self.await_daemon_end();
     }
 
-    /// The daemon has ended, or is about to.
-    pub fn mourn_daemon(&mut self) {
+    /// Waits for the end of a daemon that was killed, and drops its clients and hosts.
+    pub fn await_daemon_end(&mut self) {
         self.daemon.program.wait();
         self.clients.clear();
         for host in self.hosts.drain(..) {
@@ -248,7 +249,7 @@ impl World {
         }
     }
 
-    /// A new daemon takes the place of one that is gone, and sweeps away what that has left.
+    /// Starts a new daemon after the end of the old one. It adopts the shells and sweeps the old files.
     pub fn start_daemon(&mut self) {
         let directory = self.directory.path();
         self.daemon = Daemon::start_by(|command| configure(command, directory));
@@ -256,8 +257,8 @@ impl World {
         self.start_host();
     }
 
-    /// One that is not expected to come up.
-    pub fn start_daemon_in_vain(&self) -> Program {
+    /// Starts a daemon that is expected to fail.
+    pub fn start_failing_daemon(&self) -> Program {
         let mut daemon = command(binary("bridge-daemon"));
         daemon.arg("serve");
         configure(&mut daemon, self.directory.path());
@@ -279,7 +280,7 @@ impl World {
 
     fn start_host(&mut self) {
         let rules = self.directory.path().join("rules.json");
-        // Each has a name of its own, so that none takes another's place.
+        // Each host has an id of its own, so that none replaces another.
         let title = format!("host-{}", self.totals.hosts);
         let text = json!({"runtimeId": title, "title": title, "rules": [
             {"method": "vscode/chat", "progress": [{"text": "…"}], "result": {"response": "You said: ${message}"}},
@@ -303,19 +304,19 @@ impl World {
         self.directory.path().join(WORKSPACE)
     }
 
-    /// Where the shells lie.
+    /// The state directory of the sandbox, which contains the shells' files.
     pub fn state(&self) -> PathBuf {
         let entries = std::fs::read_dir(self.files()).unwrap().flatten();
         let found = entries.map(|entry| entry.path()).find(|path| path.join("owner.lock").exists());
         found.expect("a state directory beside the connection files")
     }
 
-    /// Everybody who is there.
+    /// All living processes of the run.
     pub fn processes(&self) -> Vec<Process> {
         processes::descendants(&self.children())
     }
 
-    /// A connection that nothing else is done with.
+    /// A new connection for checks only.
     pub fn observer(&self) -> Socket {
         self.daemon.client()
     }
@@ -329,7 +330,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Nothing may be left of a run that failed, either.
+            // A failed run must not leave processes behind, either.
             for process in self.processes() {
                 process.signal(Signal::SIGKILL);
             }
@@ -339,7 +340,8 @@ impl Drop for World {
 
 const WORKSPACE: &str = "workspace";
 
-/// Start-up files of whoever runs this have no say: the home directory is an empty one.
+/// Sets the daemon's directories and flags. The home directory is empty, so that start-up files of the person
+/// who runs the test have no effect.
 fn configure(daemon: &mut Command, directory: &Path) {
     daemon.env("XDG_RUNTIME_DIR", directory).env("HOME", directory);
     daemon

@@ -50,7 +50,7 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
 }
 
 #[test]
-fn much_output_comes_whole() {
+fn long_output_is_printed_completely() {
     let sandbox = SandboxDaemon::start();
     let said = act(&sandbox, &["run", "seq 1 300000"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
@@ -59,10 +59,10 @@ fn much_output_comes_whole() {
 }
 
 #[test]
-fn a_command_that_goes_on_is_told_and_can_be_fed_and_awaited() {
+fn a_command_that_keeps_running_is_reported_and_can_get_input() {
     let sandbox = SandboxDaemon::start();
     let ask = "echo ready; read x; echo got $x";
-    // So that the shell's start does not count.
+    // Start the shell first, so that its start does not use up the timeout.
     check(&sandbox, &["run", "true"], 0, &[]);
     let said = act(&sandbox, &["--timeout", "3", "run", ask]);
     assert_eq!(
@@ -92,7 +92,7 @@ fn ctrl_c_interrupts_the_command() {
 }
 
 #[test]
-fn files_are_handled_as_typed() {
+fn file_subcommands_do_as_they_say() {
     let sandbox = SandboxDaemon::start();
     let mut program = start(&sandbox.daemon, &["act", "write", "src/a.py"]);
     program.write("x = 1\ny = 2\n");
@@ -162,7 +162,7 @@ fn cells_print_and_are_interrupted() {
 }
 
 #[test]
-fn without_a_sandbox_the_remedy_is_told() {
+fn without_a_sandbox_the_error_names_the_flag() {
     let daemon = Daemon::start();
     let said = say(&daemon, &["act", "run", "true"]);
     assert_eq!(said.code, Some(1));

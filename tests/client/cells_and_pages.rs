@@ -12,7 +12,7 @@ fn ran(ended: &str, more: Value) -> Value {
 }
 
 #[test]
-fn cells_print_their_text_and_end_with_their_fate() {
+fn cells_print_their_text_and_the_exit_code_shows_how_they_ended() {
     let daemon = Daemon::start();
     let rule = |code: &str, result: Value| json!({"method": "cell/run", "when": {"code": code}, "result": result});
     let picture = json!([{"mediaType": "image/png", "base64": "iVBORw0KGgo="}]);
@@ -49,7 +49,7 @@ fn cells_print_their_text_and_end_with_their_fate() {
 }
 
 #[test]
-fn on_a_terminal_a_cell_prints_as_it_goes() {
+fn on_a_terminal_the_output_of_a_cell_is_streamed() {
     let daemon = Daemon::start();
     let gate = daemon.runtime_directory().join("gate");
     nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::{finish, say, start};
 
-/// Lets the command run while a host answers one request; returns what the host got and what was said.
+/// Runs the command line while a host answers one request. Returns the request and the output.
 fn answered(daemon: &Daemon, arguments: &[&str], result: Value) -> (Value, crate::Said) {
     let mut host = daemon.host("h");
     let program = start(daemon, arguments);
@@ -58,7 +58,7 @@ fn call_takes_names_with_and_without_prefix_and_params_in_three_ways() {
 }
 
 #[test]
-fn results_keep_their_spelling() {
+fn results_are_printed_byte_for_byte() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let program = start(&daemon, &["--json", "call", "chat", "message=x"]);
@@ -130,7 +130,7 @@ fn show_message_execute_command_and_history() {
 }
 
 #[test]
-fn status_and_list_tell_of_the_daemon_without_its_secrets() {
+fn status_and_list_show_the_daemon_without_its_secrets() {
     let daemon = Daemon::start();
     let status = say(&daemon, &["--json", "status"]);
     let status: Value = serde_json::from_str(&status.lines.join("")).unwrap();
@@ -148,7 +148,7 @@ fn tail_prints_each_request_until_the_daemon_ends() {
     let mut daemon = Daemon::start();
     let mut host = daemon.host("h");
     let mut tail = start(&daemon, &["--json", "tail"]);
-    // Its own request for the tail is not one of a host; wait until the daemon knows of it.
+    // `bridge/tail` is answered by the daemon and gives no record, so wait for the connection.
     harness::wait_until("the tail to be connected", || daemon.status()["clients"] == 2);
     let mut client = daemon.client();
     let record = record_of_a_call(&mut client, &mut host, &tail);
@@ -159,7 +159,7 @@ fn tail_prints_each_request_until_the_daemon_ends() {
     tail.wait();
 }
 
-/// Calls until the tail, which may still be subscribing, has printed a line.
+/// Repeats a call until the tail has printed a line. The tail may still be subscribing at first.
 fn record_of_a_call(
     client: &mut harness::Socket,
     host: &mut harness::Socket,

@@ -1,6 +1,6 @@
 use harness::{Program, binary, run_directory};
 
-/// Runs an example under a run of its own, in the root of the repository.
+/// Runs an example with `bridge-daemon run`, in the root of the repository.
 fn run(example: &[&str]) -> Vec<String> {
     let directory = run_directory();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

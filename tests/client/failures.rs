@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{Said, finish, say, start};
 
-/// One line that holds these words.
+/// Checks the exit code, and that stderr is one line with these words.
 #[track_caller]
 fn explains(said: &Said, code: i32, words: &[&str]) {
     assert_eq!(said.code, Some(code), "{}", said.stderr);
@@ -25,12 +25,12 @@ fn outside(arguments: &[&str], variables: &[(&str, &str)]) -> Said {
 }
 
 #[test]
-fn without_a_daemon_it_says_how_to_get_one() {
+fn without_a_daemon_the_error_says_how_to_start_one() {
     explains(&outside(&["call", "vscode/chat", "message=x"], &[]), 3, &["bridge-daemon run"]);
 }
 
 #[test]
-fn a_dead_address_is_named() {
+fn the_error_names_an_address_that_is_dead_or_invalid() {
     let variables = [
         ("RUN_BRIDGE_ADDR", "ws://127.0.0.1:1/"),
         ("RUN_BRIDGE_TOKEN", "x"),
@@ -52,7 +52,7 @@ fn a_wrong_token_is_refused_without_being_shown() {
 }
 
 #[test]
-fn errors_of_the_request_have_codes_of_their_own() {
+fn each_kind_of_failed_request_has_its_exit_code() {
     let daemon = Daemon::start_with(&["--host-wait", "0"]);
     explains(&say(&daemon, &["chat", "x"]), 7, &["VS Code"]);
     explains(&say(&daemon, &["call", "nothing/like-it"]), 1, &["nothing/like-it"]);
@@ -78,7 +78,7 @@ fn with_json_the_error_is_json_too() {
 }
 
 #[test]
-fn a_daemon_that_dies_is_told_at_once() {
+fn the_death_of_the_daemon_is_reported_at_once() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let program = start(&daemon, &["chat", "x"]);

@@ -18,7 +18,7 @@ fn check(daemon: &SandboxDaemon, arguments: &[&str], code: i32, lines: &[&str]) 
 }
 
 #[test]
-fn files_are_handled_as_typed() {
+fn file_subcommands_do_as_they_say() {
     let daemon = SandboxDaemon::start();
     let mut program = start(&daemon.daemon, &["file", "write", "src/a.py", "-"]);
     program.write("x = 1\ny = 2\nz = 3\n");
@@ -75,7 +75,7 @@ fn files_are_handled_as_typed() {
 }
 
 #[test]
-fn what_could_not_be_looked_at_is_told() {
+fn unreadable_files_and_directories_are_counted() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root can make files of others");
         return;
@@ -103,7 +103,7 @@ fn what_could_not_be_looked_at_is_told() {
 }
 
 #[test]
-fn whoever_changes_the_owner_of_a_file_is_told() {
+fn a_change_of_the_owner_of_a_file_is_reported() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root can make files of others");
         return;
@@ -128,7 +128,7 @@ fn whoever_changes_the_owner_of_a_file_is_told() {
 }
 
 #[test]
-fn relative_paths_begin_at_the_directory_that_is_named() {
+fn relative_paths_begin_at_the_directory_of_the_in_flag() {
     let daemon = SandboxDaemon::start();
     let below = daemon.workspace().join("src/deep");
     std::fs::create_dir_all(&below).unwrap();

@@ -13,7 +13,7 @@ fn one_daemon_is_found_by_its_file() {
 }
 
 #[test]
-fn of_several_one_must_be_chosen() {
+fn with_several_daemons_one_must_be_chosen() {
     let one = Daemon::start_with(&["--session", "one"]);
     let two = Program::start(one.command("bridge-daemon").args(["serve", "--session", "two"]));
     two.line();
@@ -38,7 +38,7 @@ fn of_several_one_must_be_chosen() {
 }
 
 #[test]
-fn the_environment_wins_and_its_families_do_not_mix() {
+fn variables_come_before_files_and_their_families_do_not_mix() {
     let (daemon, other) = (Daemon::start(), Daemon::start());
     let session = |command: &mut std::process::Command| {
         let said = finish(Program::start(command));
@@ -66,7 +66,7 @@ fn the_environment_wins_and_its_families_do_not_mix() {
 }
 
 #[test]
-fn a_unix_socket_is_found_too() {
+fn a_daemon_is_found_by_its_unix_socket() {
     let daemon = Daemon::start_with(&["--unix"]);
     let mut host = daemon.host("h");
     let program = Program::start(daemon.command("bridge-client").args(["chat", "x"]));
@@ -85,7 +85,7 @@ fn a_unix_socket_is_found_too() {
 }
 
 #[test]
-fn list_removes_what_dead_daemons_left() {
+fn list_removes_the_files_of_dead_daemons() {
     let mut daemon = Daemon::start();
     daemon.program.signal(Signal::SIGKILL);
     daemon.program.wait();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::relays::scripted_tools;
 use crate::say;
 
-/// The parameters that a host got, request by request.
+/// The parameters of each request that a scripted host has logged.
 fn received(log: &std::path::Path) -> Vec<Value> {
     let log = std::fs::read_to_string(log).unwrap();
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -12,7 +12,7 @@ fn received(log: &std::path::Path) -> Vec<Value> {
 }
 
 #[test]
-fn the_flags_become_members_of_the_parameters() {
+fn the_flags_become_runtime_id_and_path_in_the_parameters() {
     let daemon = Daemon::start();
     let rules = json!({"runtimeId": "w1", "rules": [
         {"method": "shell/list", "result": {"shells": []}},

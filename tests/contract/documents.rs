@@ -23,6 +23,7 @@ fn paths(text: &str) -> Vec<String> {
             "scripts/",
             "examples/",
             "vscode-ext/",
+            "edges/",
             "sandbox/",
             "bench/",
             "fuzz/",
@@ -41,9 +42,14 @@ fn paths(text: &str) -> Vec<String> {
 
 #[test]
 fn every_path_that_a_document_names_exists() {
-    for document in
-        ["README.md", "ARCHITECTURE.md", "PROTOCOL.md", "CHANGELOG.md", "tests/README.md"]
-    {
+    for document in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "PROTOCOL.md",
+        "CHANGELOG.md",
+        "tests/README.md",
+        "tests/sandbox.md",
+    ] {
         let named = paths(&read(document));
         for path in &named {
             assert!(root().join(path).exists(), "{document} names {path}, which does not exist");

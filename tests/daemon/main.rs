@@ -8,6 +8,8 @@ mod actions;
 mod browse;
 /// Cells of agents, on a real kernel.
 mod cells;
+/// Hosts that the daemon starts: their attachment, end and return.
+mod children;
 /// `--require`: commands and cells within walls.
 mod confined;
 /// The original client, unmodified: every MUST of its contract.
@@ -32,3 +34,7 @@ mod sandbox_life;
 mod serve;
 /// `run` with the terminal host.
 mod terminal;
+/// jsonrpsee's client, unmodified.
+mod third_party;
+/// Tokens that allow less, at every door.
+mod tokens;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::program::{Program, command};
 use crate::socket::Socket;
 
-/// `bridge-daemon serve`, ready.
+/// A running `bridge-daemon serve` that has printed its ready line.
 pub struct Daemon {
     pub program: Program,
     pub ready: Value,
@@ -21,7 +21,8 @@ impl Daemon {
         Self::start_with(&[])
     }
 
-    /// With a log at the most talkative level, which failures show and secrets must not appear in.
+    /// Starts a daemon with these flags. It logs at the most verbose level: failures show the log, and tests
+    /// check that it contains no secrets.
     pub fn start_with(flags: &[&str]) -> Self {
         Self::start_by(|command| _ = command.args(flags))
     }
@@ -36,7 +37,7 @@ impl Daemon {
         Self { program, ready, directory }
     }
 
-    /// Where its connection files are.
+    /// The directory of the daemon's connection files.
     pub fn files(&self) -> PathBuf {
         self.directory.path().join("run-bridge")
     }
@@ -58,21 +59,21 @@ impl Daemon {
         Socket::connect(self.port(), self.text("token"))
     }
 
-    /// A host that has registered the methods of VS Code and the events.
+    /// A host that has registered the `vscode/*` methods and events.
     pub fn host(&self, runtime_id: &str) -> Socket {
         let mut host = Socket::connect(self.port(), self.text("hostToken"));
         host.register(runtime_id);
         host
     }
 
-    /// A command that finds this daemon's connection files, but has none of its variables.
+    /// A command that finds this daemon by its connection files, without the variables of a run.
     pub fn command(&self, program: &str) -> Command {
         let mut command = command(binary(program));
         command.env("XDG_RUNTIME_DIR", self.directory.path());
         command
     }
 
-    /// A command with this daemon's variables, as a run would have.
+    /// A command with the variables that the program of a run gets.
     pub fn run_command(&self, program: &str) -> Command {
         let mut command = self.command(program);
         for (name, value) in self.ready["env"].as_object().unwrap() {
@@ -81,7 +82,7 @@ impl Daemon {
         command
     }
 
-    /// `bridge-client host` with these rules; it prints a line once it is registered.
+    /// A `bridge-client host` with these rules. It prints a line once it has registered.
     pub fn scripted_host(&self, rules: &Value) -> Command {
         let path = self.directory.path().join("rules.json");
         std::fs::write(&path, rules.to_string()).unwrap();
@@ -100,8 +101,8 @@ pub fn run_directory() -> TempDir {
     tempfile::Builder::new().prefix("bridge-test-").tempdir().unwrap()
 }
 
-/// A program of this workspace: named by a variable (`BRIDGE_DAEMON`, `BRIDGE_CLIENT`), or where
-/// `cargo build` puts it.
+/// Path of a program of this workspace, from a variable (`BRIDGE_DAEMON`, `BRIDGE_CLIENT`) or else in the
+/// directory where `cargo build` puts it.
 pub fn binary(name: &str) -> PathBuf {
     if let Some(path) = std::env::var_os(name.to_uppercase().replace('-', "_")) {
         return path.into();

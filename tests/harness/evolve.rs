@@ -1,9 +1,9 @@
-//! The client of the original project, as its contract describes it: what it sends, byte for byte,
-//! and how it reads, with all the places where it is easily confused.
+//! The client of the original project, as its contract describes it: it sends the same bytes, and its reader has
+//! the same weaknesses.
 //!
-//! It looks for the exact bytes `Sec-WebSocket-Accept: ` in the answer, reads at most 1024 bytes of
-//! the head at a time and throws away what comes with it, knows neither opcodes nor fragments, takes
-//! every payload for JSON, sends no pong, and identifies its call by a clock that often repeats.
+//! It searches for the exact bytes `Sec-WebSocket-Accept: ` in the response. It reads the head in chunks of at
+//! most 1024 bytes and discards the bytes after the head. It knows neither opcodes nor fragments, parses
+//! every payload as JSON, and sends no pong. Its request id comes from a clock that often repeats.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,17 +14,17 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use serde_json::{Value, json};
 
-/// Its poll interval: it loses what it has read of a frame when a pause is longer.
+/// Poll interval of the client. If a pause within a frame is longer, it loses the part that it has read.
 const POLL: Duration = Duration::from_millis(500);
 
 pub struct EvolveClient {
     stream: TcpStream,
-    /// Everything that was received and thrown away while a request waited.
+    /// Messages that the client received and discarded while it waited for an answer.
     pub thrown_away: Vec<Value>,
 }
 
 impl EvolveClient {
-    /// Connects as it does; the error is the text of its exception.
+    /// Connects as the original client does. The error is the text of its exception.
     pub fn connect(port: u16, token: &str, session: &str) -> Result<Self, String> {
         let mut stream =
             TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
@@ -59,12 +59,12 @@ impl EvolveClient {
         Ok(Self { stream, thrown_away: Vec::new() })
     }
 
-    /// A blocking call; the error is the text of its exception. `timeout` in seconds.
+    /// Makes a blocking call. The error is the text of its exception; `timeout` is in seconds.
     pub fn call(&mut self, kind: &str, mut params: Value, timeout: f64) -> Result<Value, String> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let id = u64::try_from(now.as_millis() % 1_000_000_000).unwrap();
         if kind == "vscode/chat" || kind == "vscode/executeCommand" {
-            // Whole seconds are integers in Python, and stay so.
+            // Python prints whole seconds as integers.
             let ms = timeout * 1000.0;
             params["timeout"] = if timeout.fract() == 0.0 { json!(ms as u64) } else { json!(ms) };
         }
@@ -102,7 +102,7 @@ impl EvolveClient {
         Err(format!("RuntimeError: Request timeout after {timeout}s"))
     }
 
-    /// The next event, outside any request.
+    /// Waits for the next event, while no request is in flight.
     pub fn event(&mut self) -> Value {
         let deadline = Instant::now() + crate::PATIENCE;
         while Instant::now() < deadline {
@@ -115,7 +115,7 @@ impl EvolveClient {
         panic!("no event came");
     }
 
-    /// One masked text frame in one write, with a 64-bit length where it must be.
+    /// Sends one masked text frame in one write, with a 64-bit length for large messages.
     pub fn send(&mut self, message: &Value) {
         self.send_text(&python_json(message));
     }
@@ -139,7 +139,7 @@ impl EvolveClient {
         self.stream.write_all(&frame).unwrap();
     }
 
-    /// The payload of one frame, whatever its opcode. `None` after half a second of silence.
+    /// The payload of one frame, with any opcode. `None` if nothing comes for half a second.
     fn frame(&mut self) -> Result<Option<Vec<u8>>, String> {
         let mut head = [0; 2];
         match self.stream.read(&mut head[..1]) {
@@ -147,7 +147,7 @@ impl EvolveClient {
             Ok(_) => {}
             Err(_) => return Ok(None),
         }
-        // From here on a pause loses what was read, and everything after it is misread.
+        // From here on, a pause loses the bytes read so far, and all later bytes are misread.
         let lost =
             |error: std::io::Error| format!("corrupt stream: a pause inside a frame ({error})");
         assert_eq!(head[0] & 0x80, 0x80, "this client never sees a fragmented message");
@@ -171,7 +171,7 @@ impl EvolveClient {
     }
 }
 
-/// JSON with the white space that Python's `json.dumps` puts in.
+/// JSON with the white space of Python's `json.dumps`.
 fn python_json(value: &Value) -> String {
     struct Python;
     impl Formatter for Python {

@@ -1,4 +1,4 @@
-//! Plain HTTP, by hand: what is sent is exactly what the test says.
+//! Plain HTTP without a library, so that a test controls every byte.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ pub struct HttpAnswer {
     pub body: String,
 }
 
-/// A request whose `Host` and `Content-Length` are right, and other headers as given.
+/// A request with correct `Host` and `Content-Length`, and the given headers.
 pub fn http_request(port: u16, line: &str, headers: &[&str], body: &str) -> String {
     let mut text = format!("{line} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n");
     for header in headers {
@@ -29,7 +29,7 @@ pub fn http(port: u16, line: &str, headers: &[&str], body: &str) -> HttpAnswer {
     raw_exchange(port, http_request(port, line, headers, body).as_bytes())
 }
 
-/// Sends bytes, and reads the whole answer.
+/// Sends bytes, and reads the whole response.
 #[track_caller]
 pub fn raw_exchange(port: u16, bytes: &[u8]) -> HttpAnswer {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -37,7 +37,7 @@ pub fn raw_exchange(port: u16, bytes: &[u8]) -> HttpAnswer {
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     let mut chunk = [0; 4096];
-    // An upgrade leaves the connection open: its head is the whole answer.
+    // An upgrade leaves the connection open: its head is the whole response.
     while !answer.starts_with(b"HTTP/1.1 101") || !answer.ends_with(b"\r\n\r\n") {
         match stream.read(&mut chunk) {
             Ok(0) => break,

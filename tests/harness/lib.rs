@@ -1,17 +1,19 @@
-//! What the tests in this folder are made of: real programs, started in a directory of their own,
-//! killed when the test ends, with their log shown when it fails.
+//! Test harness: starts real programs, each in a directory of its own. They are killed when the test ends, and
+//! their log is shown when it fails.
 //!
 //! - [`Daemon`]: `bridge-daemon serve` with its addresses and secrets.
-//! - [`SandboxDaemon`]: the same with `--sandbox`, and with nothing left of its shells.
+//! - [`SandboxDaemon`]: `bridge-daemon serve --sandbox`. When the test ends, none of its shells is left.
+//! - [`Installation`]: a daemon whose children answer as a rules file says.
 //! - [`Program`]: any program whose output is read line by line.
-//! - [`Socket`]: a WebSocket in the role of a client or a host, speaking JSON values.
+//! - [`Socket`]: a WebSocket of a client or a host that exchanges JSON values.
 //! - [`EvolveClient`]: the original project's client, byte for byte as its contract describes it.
 //!
-//! Nothing here sleeps: every wait is for an event, and has a limit that says what was awaited.
+//! Nothing here sleeps: every wait is for an event and has a timeout, whose message says what was awaited.
 
-#![allow(clippy::unwrap_used)] // Harness of tests: a panic is the right way to fail.
-#![allow(missing_docs)] // The names are the documentation; the module docs tell the story.
+#![allow(clippy::unwrap_used)] // In a test harness a panic is the right way to fail.
+#![allow(missing_docs)] // Most names say everything; the module docs give the overview.
 
+mod children;
 mod daemon;
 mod evolve;
 mod http;
@@ -19,6 +21,7 @@ mod program;
 mod sandbox;
 mod socket;
 
+pub use children::Installation;
 pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
@@ -29,5 +32,5 @@ pub use socket::{Closed, Socket};
 
 use std::time::Duration;
 
-/// How long any wait may take before the test gives up.
+/// Timeout of every wait. When it passes, the test fails.
 pub const PATIENCE: Duration = Duration::from_secs(90);

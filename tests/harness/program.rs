@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use crate::PATIENCE;
 
-/// A running program whose stdout is read by lines and whose stderr is kept.
+/// A running program. Its stdout is read by lines, and its stderr is collected. Dropping it kills the program.
 pub struct Program {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -54,11 +54,11 @@ impl Program {
         Self { child, stdin, lines, stderr, stderr_ended, name }
     }
 
-    /// A shell command on a terminal of its own, on which the test types. The last line tells the
-    /// exit code: that of `script` is a matter of luck when the terminal closes before the command
-    /// has been reaped.
+    /// Runs a shell command on a terminal of its own, into which the test types. The last line of output is the
+    /// exit code, because the exit code of `script` is random if the terminal closes before the command has
+    /// been reaped.
     pub fn on_a_terminal(runtime_directory: &Path, shell_command: &str) -> Self {
-        // The shell outlives a Ctrl-C that is meant for the command.
+        // The trap lets the shell survive a Ctrl-C that is meant for the command.
         let line = format!("trap : INT; {shell_command}; echo exit code $?");
         let mut script = command("script");
         script.args(["-qfc", &line, "/dev/null"]).env("XDG_RUNTIME_DIR", runtime_directory);
@@ -73,7 +73,7 @@ impl Program {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The next line of stdout.
+    /// Waits for the next line of stdout.
     #[track_caller]
     pub fn line(&self) -> String {
         match self.lines.recv_timeout(PATIENCE) {
@@ -87,7 +87,7 @@ impl Program {
         }
     }
 
-    /// The next line of stdout that contains this text.
+    /// Waits for the next line of stdout that contains this text.
     #[track_caller]
     pub fn line_with(&self, text: &str) -> String {
         let mut passed = Vec::new();
@@ -100,7 +100,7 @@ impl Program {
         }
     }
 
-    /// A line of stdout, if there is one.
+    /// The next line of stdout, if it has already come.
     pub fn try_line(&self) -> Option<String> {
         self.lines.try_recv().ok()
     }
@@ -139,7 +139,7 @@ impl Program {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits for the end, of stderr too.
+    /// Waits until the program has ended and its stderr has been read to the end.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
@@ -164,14 +164,14 @@ impl Drop for Program {
     }
 }
 
-/// Waits for something that announces itself by no event that a test could wait for, such as the end
-/// of a process that is not our child.
+/// Polls until a condition holds. Only for conditions without an event to wait for, such as the end of a
+/// process that is not our child.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     wait_until_none(|| (!holds()).then(|| what.to_owned()));
 }
 
-/// The same, for something that can tell what it lacks.
+/// Polls until `lacking` returns `None`. Its text says what is still missing, for the message of the timeout.
 #[track_caller]
 pub fn wait_until_none(mut lacking: impl FnMut() -> Option<String>) {
     let limit = Instant::now() + PATIENCE;
@@ -181,14 +181,14 @@ pub fn wait_until_none(mut lacking: impl FnMut() -> Option<String>) {
     }
 }
 
-/// Whether a process exists and has not ended (a zombie has).
+/// Whether a process exists and has not ended. A zombie has ended.
 pub fn process_exists(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rfind(')').and_then(|at| stat.get(at + 2..at + 3));
     state.is_some_and(|state| state != "Z" && state != "X")
 }
 
-/// A command with a clean slate of bridge variables.
+/// A command without any variable of a run (`RUN_BRIDGE`).
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars().filter(|(name, _)| name.contains("RUN_BRIDGE")) {
@@ -197,8 +197,8 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Makes a program of a shell script. It is written by another process, because a file that this one has
-/// open, if only in a child that is being born in another thread, cannot be executed.
+/// Writes an executable shell script. Another process writes it, because a file that is open for writing cannot
+/// be executed, and a child that another thread has just forked may still have it open.
 pub fn write_program(path: &Path, script: &str) {
     let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod +x "$0""#;
     let written = Command::new("sh").args(["-c", write]).arg(path).arg(script).status().unwrap();

@@ -1,4 +1,4 @@
-//! A WebSocket that speaks JSON values.
+//! A WebSocket that exchanges JSON values.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,15 +15,15 @@ use tungstenite::{Error, Message, WebSocket};
 
 use crate::PATIENCE;
 
-/// Anything that a WebSocket can run over here.
+/// A stream for a WebSocket: TCP or Unix socket.
 pub trait Stream: Read + Write + Send {
-    fn set_patience(&self, patience: Option<Duration>);
+    fn set_timeout(&self, timeout: Option<Duration>);
     fn shut_down(&self, half: Shutdown);
-    /// From now on the kernel sends nothing to the other end, not even the end of the connection.
+    /// From now on Linux sends nothing to the other end, not even the end of the connection.
     fn mute(&self);
 }
 
-/// The option by which connections are moved to another machine.
+/// The socket option `TCP_REPAIR`, made for moving connections to another machine.
 #[derive(Clone, Copy)]
 struct Repair;
 nix::setsockopt_impl!(
@@ -36,7 +36,7 @@ nix::setsockopt_impl!(
 
 impl Stream for TcpStream {
     fn mute(&self) {
-        // Not everybody may. Then the connection ends as others do.
+        // Needs a privilege. Without it, the connection ends in the usual way.
         let _ = nix::sys::socket::setsockopt(self, Repair, &true);
     }
 
@@ -44,8 +44,8 @@ impl Stream for TcpStream {
         let _ = self.shutdown(half);
     }
 
-    fn set_patience(&self, patience: Option<Duration>) {
-        self.set_read_timeout(patience).unwrap();
+    fn set_timeout(&self, timeout: Option<Duration>) {
+        self.set_read_timeout(timeout).unwrap();
     }
 }
 
@@ -56,18 +56,18 @@ impl Stream for UnixStream {
         let _ = self.shutdown(half);
     }
 
-    fn set_patience(&self, patience: Option<Duration>) {
-        self.set_read_timeout(patience).unwrap();
+    fn set_timeout(&self, timeout: Option<Duration>) {
+        self.set_read_timeout(timeout).unwrap();
     }
 }
 
-/// A connection of a client or host, by the token that it showed.
+/// A connection of a client or a host; its token decides the role.
 pub struct Socket {
     inner: WebSocket<Box<dyn Stream>>,
     next_id: u64,
 }
 
-/// How a connection ended: the close code, if a close frame came.
+/// The end of a connection, with the close code if a close frame came.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Closed(pub Option<u16>);
 
@@ -90,7 +90,7 @@ impl Socket {
     }
 
     fn open(stream: Box<dyn Stream>, url: &str, token: &str) -> Result<Self, Box<Error>> {
-        stream.set_patience(Some(PATIENCE));
+        stream.set_timeout(Some(PATIENCE));
         let mut request: Request = url.into_client_request().unwrap();
         let bearer = format!("Bearer {token}").parse().unwrap();
         request.headers_mut().insert("authorization", bearer);
@@ -131,7 +131,7 @@ impl Socket {
         self.inner.send(message).map_err(Box::new)
     }
 
-    /// Sends a request of JSON-RPC and returns its id.
+    /// Sends a JSON-RPC request and returns its id, without waiting for the answer.
     #[track_caller]
     pub fn ask(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
@@ -143,7 +143,7 @@ impl Socket {
         self.next_id
     }
 
-    /// Sends a request and waits for its result, past other messages.
+    /// Sends a request and waits for its result. Other messages are skipped.
     #[track_caller]
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
@@ -166,18 +166,18 @@ impl Socket {
         self.next_text().expect("a message, not the end of the connection")
     }
 
-    /// The next text, or nothing when the connection has ended.
+    /// The next text message, or `None` when the connection has ended.
     #[track_caller]
     pub fn next_text(&mut self) -> Option<String> {
         let limit = Instant::now() + PATIENCE;
         loop {
-            // Pings keep the socket's own limit from passing.
+            // Pings restart the socket's own read timeout.
             assert!(Instant::now() < limit, "no message within {PATIENCE:?}");
             match self.inner.read() {
                 Ok(Message::Text(text)) => return Some(text.to_string()),
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
                 Err(Error::Io(error)) => match error.kind() {
-                    // A machine that was put to sleep wakes system calls up.
+                    // System calls are interrupted when the machine resumes from sleep.
                     ErrorKind::Interrupted => {}
                     ErrorKind::WouldBlock => panic!("no message within {PATIENCE:?}"),
                     _ => return None,
@@ -220,7 +220,7 @@ impl Socket {
         }
     }
 
-    /// The connection is gone, and the other end is not told.
+    /// Drops the connection in such a way that the other end gets no notice.
     pub fn vanish(mut self) {
         self.raw().mute();
     }

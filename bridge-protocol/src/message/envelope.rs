@@ -1,4 +1,4 @@
-//! The members of the top-level object of a message, found without looking into them.
+//! Finds the members of the top-level object of a message without parsing their values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::limits::UNKNOWN_MEMBERS;
 use crate::text::brief;
 
-/// The members of a message that mean something, as raw text.
+/// The members of a message that the protocol defines, as raw text.
 #[derive(Debug, Default)]
 pub(super) struct Envelope<'a> {
     pub jsonrpc: Option<&'a str>,
@@ -24,22 +24,23 @@ pub(super) struct Envelope<'a> {
     pub body: Option<&'a RawValue>,
 }
 
-/// Where a member is kept.
+/// The field of an [`Envelope`] for a member.
 enum Member<'e, 'a> {
-    /// Read by us.
-    Ours(&'e mut Option<&'a str>),
-    /// Passed on.
-    Theirs(&'e mut Option<&'a RawValue>),
+    /// A member of the envelope itself, which this crate reads.
+    Header(&'e mut Option<&'a str>),
+    /// A member that is passed on unread.
+    Payload(&'e mut Option<&'a RawValue>),
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads an envelope.
+    /// Reads an envelope, by the fast path if possible.
     pub fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         Self::read_plain(text).map_or_else(|| serde_json::from_str(text), Ok)
     }
 
-    /// Reads one as almost all are: known members, each once, and no escapes in their names and in what
-    /// is ours. That takes half the time. `None` does not mean that the text is wrong.
+    /// The fast path for almost all messages: only known members, each once, and no escapes in their names
+    /// and in header values. It takes half the time of the full parser. `None` means that the full parser
+    /// must decide, not that the text is wrong.
     fn read_plain(text: &'a str) -> Option<Self> {
         let mut envelope = Self::default();
         let mut rest = Rest { text, at: 0 };
@@ -48,8 +49,8 @@ impl<'a> Envelope<'a> {
             let name = unquoted(rest.plain_string()?);
             rest.expect(b':')?;
             let is_second = match envelope.member(name)? {
-                Member::Ours(member) => member.replace(rest.plain_value()?).is_some(),
-                Member::Theirs(member) => member.replace(rest.raw_value()?).is_some(),
+                Member::Header(member) => member.replace(rest.plain_value()?).is_some(),
+                Member::Payload(member) => member.replace(rest.raw_value()?).is_some(),
             };
             if is_second {
                 return None;
@@ -63,16 +64,16 @@ impl<'a> Envelope<'a> {
 
     fn member<'e>(&'e mut self, name: &str) -> Option<Member<'e, 'a>> {
         Some(match name {
-            "jsonrpc" => Member::Ours(&mut self.jsonrpc),
-            "id" => Member::Ours(&mut self.id),
-            "method" => Member::Ours(&mut self.method),
-            "type" => Member::Ours(&mut self.kind),
-            "params" => Member::Theirs(&mut self.params),
-            "result" => Member::Theirs(&mut self.result),
-            "error" => Member::Theirs(&mut self.error),
-            "success" => Member::Ours(&mut self.success),
-            "event" => Member::Ours(&mut self.event),
-            "body" => Member::Theirs(&mut self.body),
+            "jsonrpc" => Member::Header(&mut self.jsonrpc),
+            "id" => Member::Header(&mut self.id),
+            "method" => Member::Header(&mut self.method),
+            "type" => Member::Header(&mut self.kind),
+            "params" => Member::Payload(&mut self.params),
+            "result" => Member::Payload(&mut self.result),
+            "error" => Member::Payload(&mut self.error),
+            "success" => Member::Header(&mut self.success),
+            "event" => Member::Header(&mut self.event),
+            "body" => Member::Payload(&mut self.body),
             _ => return None,
         })
     }
@@ -94,8 +95,8 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
                 while let Some(Name(name)) = map.next_key()? {
                     let value: &RawValue = map.next_value()?;
                     let is_second = match envelope.member(&name) {
-                        Some(Member::Ours(member)) => member.replace(value.get()).is_some(),
-                        Some(Member::Theirs(member)) => member.replace(value).is_some(),
+                        Some(Member::Header(member)) => member.replace(value.get()).is_some(),
+                        Some(Member::Payload(member)) => member.replace(value).is_some(),
                         None if unknown.contains(&name) => true,
                         None if unknown.len() == UNKNOWN_MEMBERS => {
                             return Err(A::Error::custom("too many members"));
@@ -117,11 +118,11 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
     }
 }
 
-/// A name, borrowed unless it holds escapes (a bare `Cow` is always a copy).
+/// A string, borrowed unless it contains escapes. (`Deserialize` for a bare `Cow` always copies.)
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What the raw text of a JSON value says, if it is a string.
+/// The value of a raw JSON string. `None` if the raw text is no string.
 pub(super) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
     match raw.starts_with('"') && !raw.as_bytes().contains(&b'\\') {
         true => Some(Cow::Borrowed(unquoted(raw))),
@@ -133,7 +134,7 @@ fn unquoted(string: &str) -> &str {
     &string[1..string.len() - 1]
 }
 
-/// The bytes that stand for themselves in a string. To look them up is faster than to compare them.
+/// For each byte, whether it stands for itself in a JSON string. A table lookup is faster than comparisons.
 const PLAIN: [bool; 256] = {
     let mut plain = [true; 256];
     let mut control = 0;
@@ -146,14 +147,14 @@ const PLAIN: [bool; 256] = {
     plain
 };
 
-/// What has not been read of a text.
+/// A reader over the part of a text that has not been read yet.
 struct Rest<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Rest<'a> {
-    /// The next byte that is not space.
+    /// Skips whitespace and peeks at the next byte.
     fn next(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
@@ -170,13 +171,13 @@ impl<'a> Rest<'a> {
         (self.next()? == byte).then(|| self.at += 1)
     }
 
-    /// Up to a place that is not within a character, since it is next to an ASCII one.
+    /// Takes the text up to `end`. `end` is a character boundary, because it is next to an ASCII character.
     fn up_to(&mut self, end: usize) -> &'a str {
         let start = std::mem::replace(&mut self.at, end);
         &self.text[start..end]
     }
 
-    /// A string without escapes, with its quotes.
+    /// Takes a string without escapes, including its quotes.
     fn plain_string(&mut self) -> Option<&'a str> {
         if self.next()? != b'"' {
             return None;
@@ -186,7 +187,7 @@ impl<'a> Rest<'a> {
         (inside[end] == b'"').then(|| self.up_to(self.at + end + 2))
     }
 
-    /// Such a string, or a whole number that is not negative.
+    /// Takes a string without escapes, or an integer that is not negative.
     fn plain_value(&mut self) -> Option<&'a str> {
         if self.next()? == b'"' {
             return self.plain_string();
@@ -196,7 +197,7 @@ impl<'a> Rest<'a> {
         (digits == 1 || (digits > 1 && number[0] != b'0')).then(|| self.up_to(self.at + digits))
     }
 
-    /// Any JSON value.
+    /// Takes any JSON value.
     fn raw_value(&mut self) -> Option<&'a RawValue> {
         let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter();
         let value = values.next()?.ok()?;
@@ -212,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usual_messages_are_read_the_short_way() {
+    fn usual_messages_take_the_fast_path() {
         for text in [
             r#"{"jsonrpc":"2.0","id":7,"method":"vscode/chat","params":{"message":"\n"}}"#,
             r#"{"id": "a-1", "type": "chat", "params": {"timeout": 1.5}}"#,
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_leaves_what_is_unusual_to_the_long_one() {
+    fn the_fast_path_leaves_unusual_messages_to_the_full_parser() {
         for text in [
             r#"{}"#,
             r#"{"id":1,"id":2}"#,
@@ -251,9 +252,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the short way reads, the long way reads just so.
+        /// For every text that the fast path accepts, the full parser gives an equal envelope.
         #[test]
-        fn both_ways_read_the_same(
+        fn fast_path_and_full_parser_agree(
             pieces in prop::collection::vec(prop::sample::select(vec![
                 "{", "}", "[", "]", ",", ":", " ", "\n", "\u{c}", "\"", "\\", "\"id\":", "\"jsonrpc\":\"2.0\"",
                 "\"method\":\"m\"", "\"params\":", "\"result\":", "\"error\":", "\"type\":\"t\"", "\"success\":true",
@@ -264,9 +265,9 @@ mod tests {
         ) {
             let inside = pieces.join(if commas { "," } else { "" });
             for text in [inside.clone(), format!("{{{inside}}}")] {
-                if let Some(short) = Envelope::read_plain(&text) {
-                    let long: Envelope<'_> = serde_json::from_str(&text).expect("the long way reads it, too");
-                    prop_assert_eq!(format!("{short:?}"), format!("{long:?}"));
+                if let Some(fast) = Envelope::read_plain(&text) {
+                    let full: Envelope<'_> = serde_json::from_str(&text).expect("the full parser reads it, too");
+                    prop_assert_eq!(format!("{fast:?}"), format!("{full:?}"));
                 }
             }
         }

@@ -36,7 +36,7 @@ fn payloads_keep_every_byte() {
 }
 
 #[test]
-fn names_are_borrowed_unless_they_hold_escapes() {
+fn names_are_borrowed_unless_they_contain_escapes() {
     let method = |name: &str| match request(&format!(r#"{{"id":1,"type":"{name}"}}"#)).method {
         Cow::Borrowed(name) => ("borrowed", name.to_owned()),
         Cow::Owned(name) => ("copied", name),
@@ -46,7 +46,7 @@ fn names_are_borrowed_unless_they_hold_escapes() {
 }
 
 #[test]
-fn a_hybrid_with_jsonrpc_is_json_rpc() {
+fn a_message_with_both_jsonrpc_and_type_is_json_rpc() {
     let text = r#"{"jsonrpc":"2.0","id":1,"type":"x","method":"m"}"#;
     assert_eq!(request(text).dialect, Dialect::JsonRpc);
 }
@@ -71,7 +71,7 @@ fn events_are_read_in_both_dialects() {
 }
 
 #[test]
-fn responses_are_sorted_by_what_they_hold() {
+fn responses_are_success_failure_or_malformed_by_their_members() {
     let outcome = |text: &'static str| match Message::parse(text) {
         Ok(Message::Response(response)) => match response.outcome {
             Outcome::Success(raw) => format!("{:?} ok {raw}", response.id.map(|id| id.0)),
@@ -137,7 +137,7 @@ fn rejections_say_under_which_id_and_in_which_dialect() {
 }
 
 #[test]
-fn names_are_limited() {
+fn method_names_and_unknown_members_are_limited() {
     let named = |length| format!(r#"{{"id":1,"type":"{}"}}"#, "m".repeat(length));
     assert_eq!(request(&named(METHOD_BYTES)).method.len(), METHOD_BYTES);
     assert_eq!(rejected(&named(METHOD_BYTES + 1)).2, -32600);
@@ -161,14 +161,14 @@ fn depth_is_limited_and_strings_do_not_count() {
     request(&format!(r#"{{"id":1,"type":"m","params":["\"{brackets}"]}}"#));
     let flat = "[],".repeat(1000);
     request(&format!(r#"{{"id":1,"type":"m","params":[{flat}1]}}"#));
-    // As deep as can be, among so many brackets that counting them does not settle it.
+    // At the limit of depth, with so many brackets that counting them is not enough.
     let wide_and = |levels: usize| nested(levels).replacen("[]", &format!("[{flat}1]"), 1);
     request(&wide_and(DEPTH - 2));
     assert_eq!(rejected(&wide_and(DEPTH - 1)).2, -32700);
 }
 
 #[test]
-fn a_text_that_is_no_object_is_told_what_was_expected() {
+fn the_error_for_a_text_that_is_no_object_says_what_was_expected() {
     let rejection = Message::parse("1").unwrap_err();
     let reason = rejection.error.message();
     assert!(reason.contains("expected an object"), "{reason}");
@@ -211,8 +211,8 @@ fn damaged_json() -> impl Strategy<Value = String> {
     )
 }
 
-/// Whether the parser took the text for JSON, whatever it then thought of the envelope.
-fn taken_for_json(text: &str) -> bool {
+/// Whether the parser accepted the text as JSON, even if it rejected the envelope.
+fn accepted_as_json(text: &str) -> bool {
     match Message::parse(text) {
         Ok(_) => true,
         Err(rejection) => rejection.error.code() != ErrorKind::ParseError.code(),
@@ -220,8 +220,8 @@ fn taken_for_json(text: &str) -> bool {
 }
 
 proptest! {
-    /// What we accept and what a full parser accepts is the same, but for what we pass on
-    /// unread on purpose: numbers out of range and lone surrogates.
+    /// We accept the same texts as a full parser, except that we pass numbers out of range and lone
+    /// surrogates on unread, on purpose.
     #[test]
     fn accepts_what_a_full_parser_accepts(text in damaged_json()) {
         let full = serde_json::from_str::<Value>(&text);
@@ -230,18 +230,18 @@ proptest! {
             Ok(_) if top_level_is_structured => {
                 let duplicate = matches!(Message::parse(&text),
                     Err(ref rejection) if rejection.error.message().contains("duplicate"));
-                prop_assert!(taken_for_json(&text) || duplicate, "refused: {text}");
+                prop_assert!(accepted_as_json(&text) || duplicate, "refused: {text}");
             }
-            Ok(_) => prop_assert!(!taken_for_json(&text)),
+            Ok(_) => prop_assert!(!accepted_as_json(&text)),
             Err(error) => {
                 let reason = error.to_string();
                 let passed_on = ["out of range", "surrogate", "hex escape"].iter().any(|known| reason.contains(known));
-                prop_assert!(passed_on || !taken_for_json(&text), "accepted: {text} ({reason})");
+                prop_assert!(passed_on || !accepted_as_json(&text), "accepted: {text} ({reason})");
             }
         }
     }
 
-    /// Nothing that a peer can send makes the parser panic.
+    /// No text that a peer can send makes the parser panic.
     #[test]
     fn never_panics(text in "\\PC{0,200}") {
         let _ = Message::parse(&text);

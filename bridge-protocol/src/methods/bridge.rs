@@ -11,130 +11,132 @@ use crate::rights::Rights;
 use crate::secret::Secret;
 
 methods! {
-    /// `bridge/hello`: agrees on a protocol version. Optional; version 1 is assumed without it.
+    /// `bridge/hello`: negotiates the protocol version. Optional; without it, version 1 is assumed.
     Hello = "bridge/hello": HelloParams => HelloResult { needs: [], within: Talk };
-    /// `bridge/ping`: answers at once. Also shows that the connection is alive.
+    /// `bridge/ping`: answers at once, and so shows that the connection is alive.
     Ping = "bridge/ping": Empty => Empty { needs: [], within: Talk };
-    /// `bridge/shutdown`, by a host: ends the daemon. Its run, if any, is told to end.
+    /// `bridge/shutdown`, by a host: ends the daemon. The program of its run, if there is one, gets SIGTERM.
     Shutdown = "bridge/shutdown": Empty => Empty { needs: [], within: Talk };
-    /// `bridge/tail`: from now on this connection gets a `bridge/request` notification with a
-    /// [`RequestRecord`] for each request that ends.
+    /// `bridge/tail`: subscribes this connection to `bridge/request` notifications. Each request that ends
+    /// gives one, with a [`RequestRecord`].
     Tail = "bridge/tail": Empty => Empty { needs: [], within: Talk };
-    /// `bridge/createToken`: makes a token with some of the caller's own rights, which ends with the session.
+    /// `bridge/createToken`: makes a token with a subset of the caller's own rights. It is valid until the
+    /// session ends.
     CreateToken = "bridge/createToken": CreateTokenParams => CreateTokenResult { needs: [], within: Talk };
-    /// `bridge/status`: what the daemon is doing.
+    /// `bridge/status`: connections, runtimes, requests in flight and counters of the daemon.
     Status = "bridge/status": Empty => StatusResult { needs: [], within: Talk };
 }
 
-/// Who is calling.
+/// Parameters of `bridge/hello`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HelloParams {
-    /// Version that the caller speaks. Another than ours: -32057 with `data.supported`.
+    /// Protocol version of the caller. If the daemon does not support it, the call fails with -32057 and
+    /// `data.supported`.
     pub protocol: u32,
-    /// Name of the program, shown by `bridge-client tail`.
+    /// Name of the caller's program, shown by `bridge-client tail`.
     #[serde(default)]
     pub name: String,
-    /// The runtime for requests of this connection that name none.
+    /// Default runtime for requests of this connection that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<String>,
-    /// A folder or file for requests of this connection that name no runtime: the runtime that has it open
-    /// answers them.
+    /// Default folder or file for requests of this connection that name no runtime: the runtime that has it
+    /// open answers them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 
-/// Who answers.
+/// Result of `bridge/hello`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HelloResult {
-    /// Version that both speak.
+    /// Protocol version that both sides use from now on.
     pub protocol: u32,
     /// Version of the daemon.
     pub version: String,
-    /// Session that this daemon serves.
+    /// Session that the daemon serves.
     pub session: SessionId,
-    /// `client` or `host`, by the token that was shown.
+    /// Role of this connection, `client` or `host`, decided by its token.
     pub role: String,
-    /// What a client's token allows.
+    /// Rights of the client token. Absent for hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<Rights>,
 }
 
-/// What the new token shall allow: a part of what the caller's own allows.
+/// Parameters of `bridge/createToken`: a subset of what the caller's own token allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum CreateTokenParams {
-    /// By a client: call methods that need these rights.
+    /// A client token, made by a client.
     Client {
-        /// The rights.
+        /// The token can call methods that need these rights.
         rights: Rights,
     },
-    /// By a host: register under these ids, with these tools.
+    /// A host token, made by a host.
     Host {
-        /// Runtime ids.
+        /// The token can register these runtime ids.
         runtime_ids: Vec<String>,
-        /// Names of methods, or families such as `file/*`.
+        /// The token can register these tools: names of methods, or families such as `file/*`.
         tools: Vec<String>,
     },
 }
 
-/// The new token.
+/// Result of `bridge/createToken`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateTokenResult {
-    /// To be shown in the upgrade request, as any token.
+    /// The new token. Send it in the upgrade request, as any token.
     pub token: Secret,
 }
 
-/// One request that has ended. Never holds parameters or results.
+/// Record of one request that has ended. Never contains parameters or results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestRecord {
-    /// The daemon's id of the request.
+    /// Id of the request, assigned by the daemon.
     pub request: u64,
-    /// The daemon's number of the caller's connection.
+    /// Number of the caller's connection, assigned by the daemon.
     pub client: u64,
-    /// The caller's name, if it said `bridge/hello`.
+    /// Name of the caller, if it sent `bridge/hello`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub client_name: String,
     /// Canonical name of the method.
     pub method: Cow<'static, str>,
-    /// The runtime that worked on it, if it came that far.
+    /// The runtime that got the request, if it was forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<String>,
-    /// `ok`, the name of an error kind, or `error N` for a host's own code.
+    /// `ok`, the name of an error kind, or `error N` for a host's own error code.
     pub outcome: Cow<'static, str>,
-    /// Time it waited for a host.
+    /// Milliseconds that the request waited for a host.
     pub wait_ms: f64,
-    /// Time the host took.
+    /// Milliseconds that the host worked on the request.
     pub host_ms: f64,
-    /// Size of the request.
+    /// Size of the request in bytes.
     pub request_bytes: usize,
-    /// Size of the answer.
+    /// Size of the answer in bytes.
     pub response_bytes: usize,
 }
 
-/// Gauges and counters.
+/// Result of `bridge/status`: gauges and counters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusResult {
     /// Version of the daemon.
     pub version: String,
-    /// Session.
+    /// Session that the daemon serves.
     pub session: SessionId,
-    /// Process.
+    /// Process id of the daemon.
     pub pid: u32,
-    /// Seconds since it started.
+    /// Seconds since the daemon started.
     pub uptime: f64,
-    /// Connections of clients.
+    /// Number of client connections.
     pub clients: usize,
-    /// Hosts that are attached and registered.
+    /// All runtimes, that is hosts that have registered.
     pub runtimes: Vec<RuntimeInfo>,
-    /// Requests that have not been answered yet.
+    /// Number of requests that have not been answered yet.
     pub in_flight: usize,
-    /// Bytes that wait to be sent.
+    /// Bytes queued for sending, over all connections.
     pub queued_bytes: usize,
-    /// Operations (`asyncOperationStarted`) that wait for their submit.
+    /// Number of operations (`asyncOperationStarted`) that wait for their `POST /submit`.
     pub operations: usize,
-    /// Counters by name, since the start.
+    /// Counters by name, since the daemon started.
     pub counters: BTreeMap<String, u64>,
 }

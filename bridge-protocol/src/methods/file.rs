@@ -1,9 +1,9 @@
-//! `file/*`: the files of a workspace. Paths are relative to it, or absolute and inside it; nothing outside
-//! can be reached, not even through links.
+//! `file/*`: the files of a workspace. Paths are relative to the workspace, or absolute and inside it. A path
+//! that leads outside fails, also through symbolic links.
 //!
-//! [`Read`] gives the [`Version`] of what it returns. [`Write`] and [`Edit`] take it back as `ifVersion` and
-//! fail with *Conflict*, with nothing changed, when the file is no longer at that version: `data.reason` is
-//! `changed` and `data.version` the version that it is at, if it has one.
+//! [`Read`] returns the [`Version`] of the file. [`Write`] and [`Edit`] accept it as `ifVersion`. If the file
+//! is no longer at that version, they change nothing and fail with *Conflict*: `data.reason` is `changed`, and
+//! `data.version` is the version that the file is at, if it has one.
 
 use std::fmt;
 
@@ -12,37 +12,37 @@ use serde::{Deserialize, Serialize};
 use super::{Empty, is_true, methods, yes};
 
 methods! {
-    /// `file/read`: a file, or some lines of it.
+    /// `file/read`: reads a file, or some of its lines.
     Read = "file/read": ReadParams => ReadResult { needs: [Read], within: Tool };
-    /// `file/write`: writes a whole file in one step.
+    /// `file/write`: writes a whole file atomically.
     Write = "file/write": WriteParams => WriteResult { needs: [Write], within: Tool };
-    /// `file/edit`: replaces the one occurrence of a text, inserts lines, or creates a file.
+    /// `file/edit`: replaces a text that occurs exactly once, inserts lines, or creates a file.
     Edit = "file/edit": EditParams => EditResult { needs: [Write], within: Tool };
-    /// `file/undo`: takes the latest edit of a file back.
+    /// `file/undo`: undoes the latest edit of a file.
     Undo = "file/undo": UndoParams => EditResult { needs: [Write], within: Tool };
-    /// `file/list`: the entries of a directory.
+    /// `file/list`: lists the entries of a directory.
     List = "file/list": ListParams => ListResult { needs: [Read], within: Tool };
-    /// `file/glob`: files whose paths match a pattern.
+    /// `file/glob`: finds files whose paths match a pattern.
     Glob = "file/glob": SearchParams => GlobResult { needs: [Read], within: Tool };
-    /// `file/grep`: lines of files that match a pattern.
+    /// `file/grep`: finds lines that match a pattern.
     Grep = "file/grep": GrepParams => GrepResult { needs: [Read], within: Tool };
-    /// `file/stat`: what is known of a path.
+    /// `file/stat`: type, size, owner and times of a path.
     Stat = "file/stat": StatParams => StatResult { needs: [Read], within: Tool };
     /// `file/makeDirectory`: creates a directory.
     MakeDirectory = "file/makeDirectory": MakeDirectoryParams => Empty { needs: [Write], within: Tool };
     /// `file/removeDirectory`: removes an empty directory.
     RemoveDirectory = "file/removeDirectory": PathParams => Empty { needs: [Write], within: Tool };
-    /// `file/remove`: removes a file or, if asked for, a whole tree.
+    /// `file/remove`: removes a file or, with `recursive`, a whole tree.
     Remove = "file/remove": RemoveParams => Empty { needs: [Write], within: Tool };
-    /// `file/move`: gives a file or tree another name.
+    /// `file/move`: moves a file or tree.
     Move = "file/move": TransferParams => Empty { needs: [Write], within: Tool };
     /// `file/copy`: copies a file or tree.
     Copy = "file/copy": TransferParams => CopyResult { needs: [Write], within: Tool };
 }
 
-/// The state of a file's content: equal versions mean equal content. Callers compare it and hand it back;
-/// only the runtime that gave it knows what it is made of (a content hash in a sandbox, a document version in
-/// a window).
+/// Identifies the content of a file: equal versions mean equal content. Callers may only compare versions and
+/// send them back. Their form depends on the runtime: a content hash in a sandbox, a document version in a
+/// window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Version(pub String);
@@ -53,230 +53,233 @@ impl fmt::Display for Version {
     }
 }
 
-/// Reading a file of at most so many bytes gives the version of the whole file, also where only some lines
-/// were asked for. Larger files have none, and `ifVersion` cannot be used with them.
+/// Size of the largest file that has a version. `file/read` returns the version of the whole file even if only
+/// some lines were asked for. Larger files have no version, and `ifVersion` cannot be used with them.
 pub const VERSIONED_BYTES: u64 = 64 << 20;
 
-/// Names a file or directory.
+/// Parameters of methods that need only a path.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PathParams {
-    /// Which.
+    /// Path of the file or directory.
     #[serde(default)]
     pub path: String,
 }
 
-/// What to read.
+/// Parameters of `file/read`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadParams {
-    /// Which file.
+    /// Path of the file.
     #[serde(default)]
     pub path: String,
-    /// First line, from 1.
+    /// First line to return, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_line: Option<usize>,
-    /// Last line, included.
+    /// Last line to return, inclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_line: Option<usize>,
-    /// So many lines at the end instead.
+    /// Return this many lines at the end of the file, instead of `firstLine` and `lastLine`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<usize>,
-    /// The bytes as they are, whatever they mean.
+    /// Return the bytes in base64, without decoding them as text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
-    /// Refuse to return more bytes; 10 MiB when absent.
+    /// Fail instead of returning more bytes than this; 10 MiB when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<u64>,
 }
 
-/// What a file holds.
+/// Result of `file/read`: the content of a file, by its kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ReadResult {
-    /// Text.
+    /// A text file.
     Text {
-        /// The lines with their ends as they are.
+        /// The lines, with their line ends unchanged.
         text: String,
-        /// Number of the first of them; absent at the end of a file too large to be counted.
+        /// Number of the first returned line, from 1. Absent for the `tail` of a file that is too large to
+        /// count its lines.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_line: Option<usize>,
-        /// Lines of the whole file, if all of it was read.
+        /// Number of lines in the whole file, if all of it was read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         total_lines: Option<usize>,
-        /// How the file stores its characters, for instance `UTF-8`.
+        /// Character encoding of the file, for instance `UTF-8`.
         encoding: String,
-        /// See [`VERSIONED_BYTES`].
+        /// Version of the file. Absent if it is larger than [`VERSIONED_BYTES`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Version>,
     },
-    /// An image, sound, film or PDF.
+    /// An image, audio, video or PDF file.
     Media {
-        /// For instance `image/png`.
+        /// Media type, for instance `image/png`.
         media_type: String,
-        /// The whole file.
+        /// The whole file in base64.
         base64: String,
-        /// See [`VERSIONED_BYTES`].
+        /// Version of the file. Absent if it is larger than [`VERSIONED_BYTES`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Version>,
     },
-    /// Something else. Its content comes with `raw`.
+    /// Another binary file. Pass `raw` to get its content.
     Binary {
-        /// `application/octet-stream` if nobody knows better.
+        /// Media type; `application/octet-stream` if it is unknown.
         media_type: String,
-        /// Bytes of the file.
+        /// Size of the file in bytes.
         size: u64,
-        /// See [`VERSIONED_BYTES`].
+        /// Version of the file. Absent if it is larger than [`VERSIONED_BYTES`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Version>,
     },
-    /// The bytes, as asked for by `raw`.
+    /// The bytes of any file, because `raw` was set.
     Raw {
-        /// The whole file.
+        /// The whole file in base64.
         base64: String,
-        /// See [`VERSIONED_BYTES`].
+        /// Version of the file. Absent if it is larger than [`VERSIONED_BYTES`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Version>,
     },
 }
 
-/// What to write: `text` or `base64`.
+/// Parameters of `file/write`: the content is either `text` or `base64`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteParams {
-    /// Which file. Missing directories are created.
+    /// Path of the file. Missing parent directories are created.
     #[serde(default)]
     pub path: String,
-    /// The content, as UTF-8.
+    /// The content as text, stored as UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The content, if it is no text.
+    /// The content as bytes in base64, if it is no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
-    /// Replace a file that exists.
+    /// Replace an existing file. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub replace: bool,
-    /// Permission bits of a file that did not exist; as the runtime's user has it when absent.
+    /// Permission bits of a file that did not exist. When absent, the runtime's umask decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
-    /// Change the file only if it is still at this version. Otherwise: *Conflict*, nothing changed.
+    /// Write only if the file is still at this version. Otherwise nothing changes, and the call fails with
+    /// *Conflict*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_version: Option<Version>,
 }
 
-/// What writing did.
+/// Result of `file/write`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteResult {
-    /// Whether there was no file before.
+    /// Whether the file is new.
     pub created: bool,
-    /// The version of the file now.
+    /// The version of the file after the write.
     pub version: Version,
-    /// Whether owner and group are what they were; otherwise the file is ours now.
+    /// Whether owner and group of the file are unchanged. If not, they are those of the runtime's user.
     pub owner_kept: bool,
 }
 
-/// What to change. `oldText` and `newText` replace; `insertAfter` and `newText` insert; `newText` alone
-/// creates a file.
+/// Parameters of `file/edit`. `oldText` with `newText` replaces; `insertAfter` with `newText` inserts;
+/// `newText` alone creates a file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EditParams {
-    /// Which file.
+    /// Path of the file.
     #[serde(default)]
     pub path: String,
     /// The text to replace. It must occur exactly once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_text: Option<String>,
-    /// The line after which to insert; 0 inserts before the first.
+    /// Number of the line after which to insert; 0 inserts before the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insert_after: Option<usize>,
-    /// The new text. Its lines end with `\n`, whatever the file has.
+    /// The new text, with `\n` at the ends of its lines. They become the line ends that the file uses.
     #[serde(default)]
     pub new_text: String,
-    /// Change the file only if it is still at this version. Otherwise: *Conflict*, nothing changed.
+    /// Edit only if the file is still at this version. Otherwise nothing changes, and the call fails with
+    /// *Conflict*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_version: Option<Version>,
 }
 
-/// What an edit did.
+/// Result of `file/edit` and `file/undo`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EditResult {
-    /// Where the change begins.
+    /// Number of the first changed line.
     pub line: usize,
-    /// Lines taken out.
+    /// Number of lines removed.
     pub lines_removed: usize,
-    /// Lines put in.
+    /// Number of lines added.
     pub lines_added: usize,
     /// The change as a unified diff.
     pub diff: String,
-    /// The version of the file now; absent if taking an edit back has removed the file.
+    /// The version of the file after the edit. Absent if undoing an edit has removed the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
-    /// Whether owner and group are what they were; otherwise the file is ours now.
+    /// Whether owner and group of the file are unchanged. If not, they are those of the runtime's user.
     pub owner_kept: bool,
 }
 
-/// Which edit to take back.
+/// Parameters of `file/undo`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UndoParams {
-    /// The latest of this file.
+    /// Path of the file whose latest edit to undo.
     #[serde(default)]
     pub path: String,
-    /// Even if the file was changed since; that change is lost.
+    /// Undo even if the file has changed since the edit; that change is lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
 
-/// The workspace itself, where no path is given.
+/// Default path: the workspace itself.
 fn here() -> String {
     ".".to_owned()
 }
 
-/// What to list.
+/// Parameters of `file/list`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListParams {
-    /// Which directory.
+    /// Path of the directory; the workspace when absent.
     #[serde(default = "here")]
     pub path: String,
-    /// Also the entries of its directories.
+    /// Also list the entries of subdirectories.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nested: bool,
-    /// Also entries whose names begin with a dot.
+    /// Also list entries whose names begin with a dot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// At most so many entries, 100,000 at most; 10,000 when absent.
+    /// Most entries to return: 10,000 when absent, never more than 100,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// The entries of a directory, sorted by path.
+/// Result of `file/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListResult {
-    /// The entries.
+    /// The entries, sorted by path.
     pub entries: Vec<FileEntry>,
-    /// Hidden entries that were left out.
+    /// Number of hidden entries that were left out.
     pub hidden_left_out: usize,
-    /// Whether there are more than the limit.
+    /// Whether there are more entries than the limit.
     pub truncated: bool,
-    /// Directories that could not be read.
+    /// Paths of directories that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }
 
-/// One entry.
+/// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Relative to the directory that was listed.
+    /// Path relative to the directory that was listed.
     pub path: String,
-    /// What it is.
+    /// Type of the entry.
     pub kind: FileKind,
-    /// For a link, what it leads to inside the workspace.
+    /// For a symbolic link that leads to a place inside the workspace: the type of its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<FileKind>,
 }
 
-/// What an entry is.
+/// Type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FileKind {
@@ -292,160 +295,160 @@ pub enum FileKind {
     Socket,
     /// A device.
     Device,
-    /// Something else.
+    /// Another type.
     Other,
 }
 
-/// What to find, and where.
+/// Parameters of `file/glob`, and those that `file/grep` has in common with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchParams {
-    /// In which file, or below which directory.
+    /// The file to search, or the directory below which to search; the workspace when absent.
     #[serde(default = "here")]
     pub path: String,
-    /// For names: `*` stops at slashes, `**` does not; `{a,b}` and `[ab]` choose. For lines: a regular
-    /// expression.
+    /// For `file/glob` a glob: `*` stops at slashes, `**` does not; `{a,b}` and `[ab]` are alternatives. For
+    /// `file/grep` a regular expression.
     #[serde(default)]
     pub pattern: String,
-    /// Also hidden files.
+    /// Also search hidden files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// Also what `.gitignore` and `.ignore` exclude.
+    /// Also search files that `.gitignore` and `.ignore` exclude.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignored: bool,
-    /// At most so many, 100,000 at most; 1,000 when absent.
+    /// Most results to return: 1,000 when absent, never more than 100,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// Files that match.
+/// Result of `file/glob`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GlobResult {
-    /// Relative to the directory that was searched.
+    /// Paths of the files that match, relative to the directory that was searched.
     pub paths: Vec<String>,
-    /// Whether there are more than the limit.
+    /// Whether there are more results than the limit.
     pub truncated: bool,
-    /// Directories that could not be read.
+    /// Number of directories that could not be read.
     pub unreadable: usize,
 }
 
-/// Which lines to find.
+/// Parameters of `file/grep`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GrepParams {
-    /// What to find, and where.
+    /// Pattern, path and limits.
     #[serde(flatten)]
     pub search: SearchParams,
-    /// The pattern is plain text.
+    /// Treat the pattern as plain text, not as a regular expression.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub literal: bool,
-    /// Upper and lower case are the same.
+    /// Ignore the difference between upper and lower case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_case: bool,
-    /// Only files whose path matches this glob.
+    /// Search only files whose path matches this glob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
-    /// Lines to show before and after each match, 1,000 at most.
+    /// Lines of context to return before and after each match, at most 1,000.
     #[serde(default)]
     pub context: usize,
 }
 
-/// Lines that match, and those beside them.
+/// Result of `file/grep`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrepResult {
-    /// In order of files and lines.
+    /// Matching lines and their context, sorted by file and line.
     pub lines: Vec<GrepLine>,
-    /// Whether there are more than the limit, or than fit into an answer.
+    /// Whether there are more results than the limit, or than fit into an answer.
     pub truncated: bool,
-    /// Files and directories that could not be read, or not to their end.
+    /// Number of files and directories that could not be read, or not to their end.
     pub unreadable: usize,
 }
 
-/// One line.
+/// One line that `file/grep` found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrepLine {
-    /// Relative to the directory that was searched; empty if a file was.
+    /// Path relative to the directory that was searched; empty if a single file was searched.
     pub path: String,
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
-    /// The line without its end, cut after 2,000 characters.
+    /// The line without its line end, cut after 2,000 characters.
     pub text: String,
-    /// Whether it matches; otherwise it is context.
+    /// Whether the line matches; otherwise it is context.
     pub matches: bool,
 }
 
-/// What to look at.
+/// Parameters of `file/stat`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatParams {
-    /// Which path.
+    /// The path.
     #[serde(default)]
     pub path: String,
-    /// Look at what a link leads to.
+    /// Follow symbolic links. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub follow: bool,
 }
 
-/// What is known of a path.
+/// Result of `file/stat`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatResult {
-    /// What it is.
+    /// Type of the entry.
     pub kind: FileKind,
-    /// Bytes of a file.
+    /// Size in bytes.
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// Id of the owner.
+    /// User id of the owner.
     pub user: u32,
-    /// Id of the group.
+    /// Group id.
     pub group: u32,
-    /// When the content changed last, in milliseconds since 1970.
+    /// Time of the last change of the content, in milliseconds since 1970.
     pub modified_ms: f64,
-    /// Where a link points to, when it is not followed.
+    /// Target of a symbolic link that was not followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
 
-/// Which directory to create.
+/// Parameters of `file/makeDirectory`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MakeDirectoryParams {
-    /// Its path.
+    /// Path of the new directory.
     #[serde(default)]
     pub path: String,
-    /// Create missing directories above it, and accept one that is there already.
+    /// Create missing parent directories, and succeed if the directory already exists. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub parents: bool,
 }
 
-/// What to remove.
+/// Parameters of `file/remove`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RemoveParams {
-    /// Its path.
+    /// Path of the file or directory.
     #[serde(default)]
     pub path: String,
-    /// Also a directory, with everything in it.
+    /// Also remove a directory with everything in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recursive: bool,
 }
 
-/// What to move or copy, and where to. Missing directories are created.
+/// Parameters of `file/move` and `file/copy`. Missing directories are created.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TransferParams {
-    /// What.
+    /// Path of the file or directory to move or copy.
     #[serde(default)]
     pub from: String,
-    /// Where to.
+    /// The new path.
     #[serde(default)]
     pub to: String,
-    /// Take the place of a file that is there.
+    /// Replace an existing file at the new path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
 }
 
-/// What copying did.
+/// Result of `file/copy`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CopyResult {
-    /// Whether owner and group of a file that was replaced are what they were; otherwise it is ours now.
+    /// Whether owner and group of a replaced file are unchanged. If not, they are those of the runtime's user.
     pub owner_kept: bool,
 }

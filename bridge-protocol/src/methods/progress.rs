@@ -1,36 +1,37 @@
-//! Notifications about a request that is under way.
+//! Notifications about a request that is in flight.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// `$/cancelRequest`: the sender no longer wants the answer. It still gets exactly one.
+/// Parameters of `$/cancelRequest`: the sender no longer wants the answer. The request still gets exactly
+/// one answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CancelParams<'a> {
-    /// The request's id, as its sender wrote it.
+    /// Id of the request, as its sender wrote it.
     #[serde(borrow)]
     pub id: &'a RawValue,
-    /// From the daemon to a host: why nobody waits any more. `RequestCancelled` if the caller said so,
-    /// otherwise `Timeout`, `CallerGone` or `ShuttingDown`.
+    /// Only from the daemon to a host: why nobody waits for the answer any more. `RequestCancelled` if the
+    /// caller cancelled it, otherwise `Timeout`, `CallerGone` or `ShuttingDown`.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
 }
 
-/// `$/progress`: a piece of the answer, before the answer.
+/// Parameters of `$/progress`: a piece of the answer, sent before the answer itself.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ProgressParams<'a> {
-    /// The request's id.
+    /// Id of the request.
     #[serde(borrow)]
     pub id: &'a RawValue,
-    /// For `vscode/chat` a [`TextProgress`]; other methods say what theirs is.
+    /// The piece. For `vscode/chat` it is a [`TextProgress`]; other methods document their own type.
     #[serde(borrow)]
     pub value: &'a RawValue,
 }
 
-/// A piece of text, to be appended to those before it.
+/// A piece of text in `$/progress`. Append it to the pieces before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TextProgress {
-    /// The piece.
+    /// The text.
     pub text: String,
 }

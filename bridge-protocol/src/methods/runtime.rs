@@ -1,56 +1,57 @@
-//! `runtime/*`: which hosts are attached, and what they offer.
+//! `runtime/*`: hosts register as runtimes, and clients list them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Empty, methods};
 
 methods! {
-    /// `runtime/register`, by a host: says what it serves. Until then nothing is sent to it.
+    /// `runtime/register`, by a host: says which methods it serves. A host gets no requests before that.
     Register = "runtime/register": RegisterParams => RegisterResult { needs: [], within: Talk };
-    /// `runtime/update`, by a host: something about it changed.
+    /// `runtime/update`, by a host: changes its title, folders, methods or focus.
     Update = "runtime/update": UpdateParams => Empty { needs: [], within: Talk };
-    /// `runtime/unregister`, by a host: it serves no more; what it is working on fails at once.
+    /// `runtime/unregister`, by a host: it serves nothing any more. Its requests in flight fail at once.
     Unregister = "runtime/unregister": Empty => Empty { needs: [], within: Talk };
-    /// `runtime/list`: all hosts that are attached.
+    /// `runtime/list`: all runtimes.
     ListRuntimes = "runtime/list": Empty => Vec<RuntimeInfo> { needs: [], within: Talk };
-    /// `runtime/get`: one of them.
+    /// `runtime/get`: one runtime, by its id.
     GetRuntime = "runtime/get": RuntimeRef => RuntimeInfo { needs: [], within: Talk };
 }
 
-/// Who the host is.
+/// Parameters of `runtime/register`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RegisterParams {
-    /// Its own name for itself, kept over reconnections. The same name replaces an older
-    /// connection. Drawn by the daemon when absent.
+    /// Id that the host chose for itself and keeps when it reconnects. A connection that registers an id
+    /// replaces the older connection with that id. When absent, the daemon assigns one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<String>,
-    /// For people, for instance the window's title.
+    /// Title for people, for instance the window's title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// Folders that are open there.
+    /// Folders that are open in the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workspace_folders: Vec<String>,
-    /// Methods that it serves, by canonical name; `dapEvent` to receive events.
+    /// Canonical names of the methods that the host serves; `dapEvent` to receive events.
     pub methods: Vec<String>,
-    /// Whether its window has the focus.
+    /// Whether the host's window has the focus.
     #[serde(default)]
     pub focused: bool,
-    /// Whether it is an edge: its methods are for every runtime, so requests for them go to it whatever
-    /// `runtimeId` or `path` they name. It passes these on to the tools that it calls.
+    /// Whether the host is an edge. An edge serves its methods for every runtime: requests for them go to the
+    /// edge even if they name another `runtimeId` or a `path`. The edge passes these on to the tools that it
+    /// calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edge: bool,
 }
 
-/// The name under which it is listed.
+/// Result of `runtime/register`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RegisterResult {
-    /// The name.
+    /// Id under which the runtime is listed.
     pub runtime_id: String,
 }
 
-/// What changed; absent members stay as they are.
+/// Parameters of `runtime/update`. Absent members stay unchanged.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateParams {
@@ -63,36 +64,36 @@ pub struct UpdateParams {
     /// New list of methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub methods: Option<Vec<String>>,
-    /// Whether it now has the focus.
+    /// Whether the host's window has the focus now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focused: Option<bool>,
 }
 
-/// Names a runtime.
+/// Parameters of `runtime/get`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeRef {
-    /// As listed.
+    /// Id of the runtime, as `runtime/list` shows it.
     pub runtime_id: String,
 }
 
-/// What is known of a host.
+/// A runtime, as `runtime/list` and `runtime/get` describe it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeInfo {
-    /// Its name.
+    /// Id of the runtime.
     pub runtime_id: String,
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// Folders that are open there.
+    /// Folders that are open in the runtime.
     pub workspace_folders: Vec<String>,
-    /// What it serves.
+    /// Names of the methods that the runtime serves.
     pub methods: Vec<String>,
-    /// Whether it has the focus.
+    /// Whether the runtime's window has the focus.
     pub focused: bool,
-    /// Requests that it is working on.
+    /// Number of requests in flight to the runtime.
     pub in_flight: usize,
-    /// Whether it is an edge, which serves its methods for every runtime.
+    /// Whether the runtime is an edge, which serves its methods for every runtime.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edge: bool,
 }

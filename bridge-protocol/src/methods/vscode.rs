@@ -1,4 +1,4 @@
-//! `vscode/*`: what a host does for running code.
+//! `vscode/*`: chat, messages and editor commands, which an editor or a terminal host serves.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,150 +8,150 @@ use super::methods;
 methods! {
     /// `vscode/chat`: asks a language model. Streams [`TextProgress`](super::TextProgress).
     Chat = "vscode/chat": ChatParams => ChatResult { needs: [Chat], within: Talk };
-    /// `vscode/showMessage`: shows a message.
+    /// `vscode/showMessage`: shows a message to the person at the host.
     ShowMessage = "vscode/showMessage": ShowMessageParams => ShowMessageResult { needs: [Chat], within: Talk };
     /// `vscode/executeCommand`: runs an editor command.
     ExecuteCommand = "vscode/executeCommand": ExecuteCommandParams => ExecuteCommandResult { needs: [Editor], within: Moment };
-    /// `vscode/getChatHistory`: what was said in a conversation.
+    /// `vscode/getChatHistory`: the messages of a conversation.
     GetChatHistory = "vscode/getChatHistory": GetChatHistoryParams => GetChatHistoryResult { needs: [Chat], within: Talk };
 }
 
-/// What to ask.
+/// Parameters of `vscode/chat`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatParams {
-    /// The question.
+    /// The message for the model.
     #[serde(default)]
     pub message: String,
-    /// Deadline in milliseconds.
+    /// Timeout in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
     /// Model to use, by id or by a part of its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Conversation to go on with; a new one otherwise.
+    /// Conversation to continue. When absent, a new one begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
 }
 
-/// The answer, or why there is none. A refusal is a result, not an error.
+/// Result of `vscode/chat`: the answer, or why there is none. A refusal is a result, not an error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatResult {
-    /// The text; empty when blocked.
+    /// Text of the answer; empty when blocked.
     pub response: String,
-    /// Key for `vscode/getChatHistory` and for going on.
+    /// Id of the conversation, to continue it or to pass it to `vscode/getChatHistory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// True when nobody answered.
+    /// Whether no model answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
-    /// Why, for people: a word such as `refusal`, or a sentence. Programs look at `blocked`.
+    /// Why no model answered, for people: a word such as `refusal`, or a sentence. Programs check `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_reason: Option<String>,
-    /// Whether a chat view was opened for the person instead.
+    /// Whether a chat view was opened for the person instead of an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opened_chat: bool,
 }
 
-/// What to show.
+/// Parameters of `vscode/showMessage`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShowMessageParams {
-    /// The text.
+    /// The text to show.
     #[serde(default)]
     pub message: String,
-    /// How loud.
+    /// Severity of the message.
     #[serde(default)]
     pub level: MessageLevel,
-    /// Buttons to choose from. Without any, the answer comes at once.
+    /// Buttons to choose from. Without buttons, the answer comes at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buttons: Vec<String>,
-    /// Deadline in milliseconds.
+    /// Timeout in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
 }
 
-/// Anything but the three known words counts as `info`.
+/// Severity of a message. Any other word than the three counts as `info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MessageLevel {
-    /// Needs attention now.
+    /// The person must act now.
     Error,
-    /// May need attention.
+    /// The person may have to act.
     Warning,
-    /// Good to know.
+    /// Information only.
     #[default]
     #[serde(other)]
     Info,
 }
 
-/// Which button was pressed, if there were any and one was.
+/// Result of `vscode/showMessage`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShowMessageResult {
-    /// The button's text.
+    /// Text of the button that the person pressed. Absent if there were no buttons or none was pressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
 }
 
-/// Which command.
+/// Parameters of `vscode/executeCommand`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecuteCommandParams {
-    /// Its id, for instance `workbench.action.files.save`.
+    /// Id of the editor command, for instance `workbench.action.files.save`.
     #[serde(default)]
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Value>,
-    /// Deadline in milliseconds.
+    /// Timeout in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
 }
 
-/// What the command returned.
+/// Result of `vscode/executeCommand`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExecuteCommandResult {
-    /// Absent when it returned nothing.
+    /// Return value of the command. Absent if it returned nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }
 
-/// Which conversation.
+/// Parameters of `vscode/getChatHistory`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GetChatHistoryParams {
-    /// As returned by `vscode/chat`.
+    /// Id of the conversation, as `vscode/chat` returned it.
     #[serde(default)]
     pub conversation_id: String,
-    /// How many messages, the newest; 10 unless told otherwise.
+    /// Return this many of the newest messages; 10 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// The messages, oldest first; none when the conversation is unknown.
+/// Result of `vscode/getChatHistory`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GetChatHistoryResult {
-    /// What was said.
+    /// The messages, oldest first. Empty if the conversation is unknown.
     pub messages: Vec<ChatMessage>,
 }
 
-/// One thing said.
+/// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatMessage {
-    /// Who.
+    /// Author of the message.
     pub role: ChatRole,
-    /// What.
+    /// Text of the message.
     pub content: String,
-    /// When, in milliseconds since 1970.
+    /// Time of the message, in milliseconds since 1970.
     pub timestamp: u64,
 }
 
-/// Who said it.
+/// Author of a message in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
-    /// The running code.
+    /// The running program.
     User,
     /// The model.
     Assistant,

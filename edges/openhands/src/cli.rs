@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use openhands_edge::action_server;
 use sandbox_shells::Helper;
 
+use crate::host::{HostArguments, host};
 use crate::serve::{ServeArguments, serve};
 
 /// Actions and observations of OpenHands.
@@ -20,6 +21,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Serves actions over HTTP in place of OpenHands' action execution server.
     Serve(Box<ServeArguments>),
+    /// Serves actions at a broker, with the tools of its runtimes; started by the daemon.
+    Host(HostArguments),
     /// Edit files as lines of JSON say; started by kernels
     #[command(hide = true)]
     Edit,
@@ -30,6 +33,7 @@ enum Command {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Serve(arguments) => return serve(*arguments),
+        Command::Host(arguments) => return host(arguments),
         Command::Edit => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(action_server::edit_lines(io::stdin().lock(), io::stdout().lock()))?;

@@ -2,6 +2,7 @@
 
 mod cli;
 mod first_process;
+mod host;
 mod serve;
 mod user;
 

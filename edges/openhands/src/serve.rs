@@ -10,8 +10,8 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use clap::{Args, ValueEnum};
 use bridge_protocol::methods::shell::ShellName;
+use clap::{Args, ValueEnum};
 use openhands_edge::action::Settings;
 use openhands_edge::action_server::{self, Access, EditorSettings, Plugins, WithoutKey};
 use rustix::fs as system_files;

@@ -46,12 +46,24 @@ pub enum Left {
     Gone,
 }
 
+/// The caller of one action.
+pub trait Caller: Sync {
+    /// Sends a piece of output to the caller, and waits while its connection is busy.
+    fn send(&self, piece: &OutputPiece) -> impl Future<Output = ()> + Send;
+
+    /// Returns when the caller no longer waits.
+    fn left(&self) -> impl Future<Output = Left> + Send;
+}
+
+/// Agents by the name of their shell and the runtime that they chose.
+type Agents<T> = HashMap<(String, Route), Arc<Executor<T>>>;
+
 /// All agents, and what they are doing.
 pub struct ActionService<T> {
     /// Calls the runtime that a route leads to.
     connect: Box<dyn Fn(Route) -> T + Send + Sync>,
     form: ErrorForm,
-    agents: Mutex<HashMap<(String, Route), Arc<Executor<T>>>>,
+    agents: Mutex<Agents<T>>,
     /// Actions under way that have a name.
     named: Mutex<HashMap<String, Arc<Cancellation>>>,
 }
@@ -75,12 +87,11 @@ impl<T: Tools> ActionService<T> {
         }
     }
 
-    /// `action/execute`. `on_piece` takes the output as it comes; `left` comes when the caller no longer waits.
+    /// `action/execute`.
     pub async fn execute(
         &self,
         params: ExecuteParams,
-        on_piece: impl AsyncFn(OutputPiece),
-        left: impl Future<Output = Left>,
+        caller: &impl Caller,
     ) -> Result<Answer, WireError> {
         required(&params.action, "action")?;
         let shell = checked(params.shell)?;
@@ -107,8 +118,7 @@ impl<T: Tools> ActionService<T> {
             Ok(action) => {
                 let timeout = Allowance::new(params.timeout, Execute::NAME).host_limit();
                 let request = Request { action, timeout };
-                let on_piece = params.stream.then_some(on_piece);
-                carry_out(&agent, request, on_piece, cancellation, left).await?
+                carry_out(&agent, request, params.stream, cancellation, caller).await?
             }
             Err(error) => Err(error),
         };
@@ -218,14 +228,14 @@ impl<T: Tools> ActionService<T> {
 async fn carry_out<T: Tools>(
     agent: &Arc<Executor<T>>,
     request: Request,
-    on_piece: Option<impl AsyncFn(OutputPiece)>,
+    stream: bool,
     cancellation: Arc<Cancellation>,
-    left: impl Future<Output = Left>,
+    caller: &impl Caller,
 ) -> Result<Result<action::Observation, ActionError>, WireError> {
     // A shell made for one command takes its log along.
     let stays = !matches!(request.action, Action::Run(Run { shell: RunIn::Fresh { .. }, .. }));
     let (sink, mut pieces) = mpsc::channel::<action::OutputPiece>(PIECES);
-    let sink = on_piece.is_some().then_some(sink);
+    let sink = stream.then_some(sink);
     let mut task = {
         let (agent, cancellation) = (Arc::clone(agent), Arc::clone(&cancellation));
         tokio::spawn(async move {
@@ -235,10 +245,10 @@ async fn carry_out<T: Tools>(
     };
     let stop = task.abort_handle();
     let done = async {
-        while let (Some(piece), Some(on_piece)) = (pieces.recv().await, &on_piece) {
+        while let Some(piece) = pieces.recv().await {
             let place = piece.place.filter(|_| stays);
             let (start, end) = place.map(|place| (place.start, place.end)).unzip();
-            on_piece(OutputPiece { text: piece.text, start, end }).await;
+            caller.send(&OutputPiece { text: piece.text, start, end }).await;
         }
         (&mut task).await
     };
@@ -246,7 +256,7 @@ async fn carry_out<T: Tools>(
         done = done => {
             done.map_err(|_| ErrorKind::InternalError.error("the work on this action was given up"))
         }
-        left = left => {
+        left = caller.left() => {
             match left {
                 Left::Cancelled => cancellation.cancel(),
                 Left::Gone => stop.abort(),

@@ -4,6 +4,8 @@
 //! calls those of a runtime that is registered with a broker.
 
 mod broker;
+#[cfg(test)]
+mod fake;
 mod local;
 
 use std::path::PathBuf;
@@ -16,6 +18,8 @@ use tokio::sync::mpsc;
 use crate::action::Cancellation;
 
 pub use broker::{BrokerTools, Route};
+#[cfg(test)]
+pub(crate) use fake::FakeTools;
 pub(crate) use local::FileTools;
 pub use local::LocalTools;
 

@@ -1,6 +1,6 @@
-//! Asks a question from Rust and prints the answer as it comes.
+//! Asks a question from Rust and prints the answer as it arrives.
 //!
-//! Run it with a bridge of its own:
+//! Run it from the repository:
 //!
 //! ```console
 //! $ cargo build --workspace
@@ -24,12 +24,13 @@ async fn main() -> Result<(), Error> {
     while let Some(piece) = call.progress().await {
         if let Ok(piece) = serde_json::from_str::<TextProgress>(piece.get()) {
             print!("{}", piece.text);
+            // A failure shows in the next print.
             let _ = std::io::stdout().flush();
         }
     }
     let answer = call.await?;
     match answer.blocked_reason {
-        Some(reason) => println!("nobody answered: {reason}"),
+        Some(reason) => println!("no model answered: {reason}"),
         None => println!("\n(conversation {})", answer.conversation_id.unwrap_or_default()),
     }
     Ok(())

@@ -35,8 +35,8 @@ use sandbox_shells::Config;
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use caller::Caller;
-pub use file::FileService;
 pub use cell::CellSettings;
+pub use file::FileService;
 pub use shell::{SHELLS, ShellService};
 
 use cell::CellService;
@@ -97,6 +97,11 @@ impl Sandbox {
             Some(("page", _)) => self.answer_page(method, params).await,
             _ => Err(unknown(method)),
         }
+    }
+
+    /// Whether there are any shells, also such that an earlier owner has left.
+    pub async fn has_shells(&self) -> bool {
+        self.shells.list().await.is_ok_and(|list| !list.shells.is_empty())
     }
 
     /// Starts the kernel of a shell before its first cell, which else waits for it. If it does not start, the first
@@ -185,7 +190,6 @@ impl Sandbox {
             _ => Err(unknown(method)),
         }
     }
-
 }
 
 fn unknown(method: &str) -> WireError {

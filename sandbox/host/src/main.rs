@@ -1,13 +1,14 @@
-//! The `sandbox` program: recorder of the shells, and a small command line to try things by hand.
+//! The program `sandbox`: serves the tools of a sandbox to a broker, is recorder and keeper of the shells, and has a
+//! small command line to try things by hand.
 
-mod cli;
+mod program;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    match cli::run(cli::Arguments::parse()) {
+    match program::run(program::Arguments::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("sandbox: {error:#}");

@@ -30,11 +30,11 @@ fn the_command_line_can_require_walls() {
     };
     let escape =
         format!("echo x >inside; echo x >\"$TMPDIR/too\"; echo x >{}/new", outside.display());
-    let output = sandbox(&["run", "a", &escape]);
+    let output = sandbox(&["run", "--shell", "a", &escape]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(home.work().join("inside").exists() && temporary.join("too").exists());
     assert!(!outside.join("new").exists());
-    assert_eq!(sandbox(&["run", "a", "head -c 2M /dev/zero >big"]).status.code(), Some(128 + 25));
+    assert_eq!(sandbox(&["run", "--shell", "a", "head -c 2M /dev/zero >big"]).status.code(), Some(128 + 25));
     assert!(sandbox(&["end"]).status.success());
     let doctor = Command::new(PROGRAM).arg("doctor").output().unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();
@@ -50,7 +50,7 @@ fn a_limit_that_makes_no_sense_is_refused() {
         let mut command = Command::new(PROGRAM);
         command.args(["shell", "--root"]).arg(home.root());
         let limit = format!("--limit={limit}");
-        let output = command.args(["run", &limit, "a", "true"]).output().unwrap();
+        let output = command.args(["run", &limit, "true"]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains("--limit") && !said.contains("panicked"), "{said}");
         assert_eq!(output.status.code(), Some(2));

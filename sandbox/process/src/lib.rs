@@ -190,6 +190,13 @@ impl<'a> Members<'a> {
         living.map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time }).collect()
     }
 
+    /// Sends a signal to all of them.
+    pub fn signal(&self, signal: Signal) {
+        for process in &self.known {
+            process.send(signal);
+        }
+    }
+
     /// Waits for all of them to end, at most so long, and kills those that remain.
     pub async fn end(mut self, grace: Duration) {
         let mut limit = grace;

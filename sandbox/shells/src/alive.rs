@@ -3,6 +3,7 @@
 use std::{io, os::fd::OwnedFd};
 
 use tokio::io::unix::AsyncFd;
+use tracing::warn;
 
 use sandbox_process::ProcessId;
 
@@ -13,7 +14,7 @@ pub(super) struct Alive {
 }
 
 impl Alive {
-    pub(super) fn of(process: ProcessId) -> Self {
+    fn of(process: ProcessId) -> Self {
         Self { process: Some(process), fd: process.open() }
     }
 
@@ -21,15 +22,25 @@ impl Alive {
         process.map_or(Self { process: None, fd: Ok(None) }, Self::of)
     }
 
-    /// Whether it tells of this process. It does not if there was no descriptor to be had when it was made.
-    pub(super) fn is_of(&self, process: Option<ProcessId>) -> bool {
-        self.process == process && self.fd.is_ok()
+    /// Watches this process from now on. A descriptor that was not to be had is asked for again.
+    pub(super) fn follow(&mut self, process: Option<ProcessId>) {
+        if self.process != process || self.fd.is_err() {
+            *self = Self::of_some(process);
+            if let Err(error) = &self.fd {
+                warn!(?process, %error, "the end of a process cannot be awaited yet");
+            }
+        }
     }
 
-    pub(super) async fn ended(&self) {
-        match (&self.process, &self.fd) {
-            (Some(_), Ok(None)) => {}
-            (Some(_), Ok(Some(fd))) => drop(fd.readable().await),
+    /// Returns when the process has ended; never if there is none.
+    pub(super) async fn ended(&self) -> ProcessId {
+        match (self.process, &self.fd) {
+            (Some(process), Ok(None)) => process,
+            (Some(process), Ok(Some(fd))) => {
+                // An error means that the runtime ends.
+                drop(fd.readable().await);
+                process
+            }
             (None, _) | (_, Err(_)) => std::future::pending().await,
         }
     }

@@ -15,9 +15,9 @@ use std::{
 use super::marker::Marker;
 use sandbox_process::ProcessId;
 
-/// Something that happened at a place in the log.
+/// A line of the index: something that happened at a place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct Line {
     /// Length of the log when it happened.
     pub(crate) offset: u64,
     /// When the recorder saw it.
@@ -37,7 +37,7 @@ pub(crate) enum What {
     Closed,
 }
 
-impl Event {
+impl Line {
     pub(crate) fn new(offset: u64, what: What) -> Self {
         Self { offset, at: SystemTime::now(), what }
     }
@@ -93,7 +93,7 @@ impl IndexReader {
 
     /// All whole new lines. A line that we cannot read is skipped: one bad byte on the disk must
     /// not end a session.
-    pub(crate) fn read_new(&mut self) -> io::Result<Vec<Event>> {
+    pub(crate) fn read_new(&mut self) -> io::Result<Vec<Line>> {
         let mut chunk = [0; 4096];
         loop {
             let length = self.file.read(&mut chunk)?;
@@ -104,7 +104,7 @@ impl IndexReader {
             }
         }
         let Some(end) = memchr::memrchr(b'\n', &self.partial) else { return Ok(Vec::new()) };
-        let events = self.partial[..end].split(|&byte| byte == b'\n').filter_map(Event::parse);
+        let events = self.partial[..end].split(|&byte| byte == b'\n').filter_map(Line::parse);
         let events = events.collect();
         self.partial.drain(..=end);
         Ok(events)
@@ -134,7 +134,7 @@ pub(crate) fn end_of(path: &Path) -> io::Result<End> {
     let Some(lines) = end.strip_suffix(b"\n") else { return Ok(End::WithinLine) };
     // The line of a regular end is short; a part of a longer one cannot be taken for it.
     let last = &lines[memchr::memrchr(b'\n', lines).map_or(0, |place| place + 1)..];
-    let closed = Event::parse(last).is_some_and(|event| event.what == What::Closed);
+    let closed = Line::parse(last).is_some_and(|event| event.what == What::Closed);
     Ok(if closed { End::Regular } else { End::CutOff })
 }
 
@@ -156,16 +156,16 @@ mod tests {
         let mut reader = IndexReader::open(&path).unwrap();
         let at = UNIX_EPOCH + Duration::from_micros(1_234_567);
         let events = [
-            Event {
+            Line {
                 offset: 0,
                 at,
                 what: What::Opened { recorder: ProcessId { pid: 7, start_time: 8 } },
             },
-            Event { offset: 5, at, what: What::Marker(Marker::Start { seq: 1 }) },
-            Event { offset: 9, at, what: What::Lost { bytes: 3 } },
-            Event { offset: 9, at, what: What::Closed },
+            Line { offset: 5, at, what: What::Marker(Marker::Start { seq: 1 }) },
+            Line { offset: 9, at, what: What::Lost { bytes: 3 } },
+            Line { offset: 9, at, what: What::Closed },
         ];
-        let bytes = events.iter().flat_map(Event::print).collect::<Vec<_>>();
+        let bytes = events.iter().flat_map(Line::print).collect::<Vec<_>>();
         let (first, rest) = bytes.split_at(bytes.len() - 4);
         file.write_all(first).unwrap();
         assert_eq!(reader.read_new().unwrap(), events[..3]);

@@ -6,6 +6,7 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
     path::{Path, PathBuf},
+    sync::Weak,
 };
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
@@ -40,7 +41,7 @@ pub(crate) enum Place<'a> {
     /// In a pane whose shell has died. Its recorder goes on, if there is one.
     Again {
         pane: &'a str,
-        recorder: Option<ProcessId>,
+        is_recorded: bool,
     },
 }
 
@@ -52,6 +53,8 @@ pub(crate) struct Launcher {
     pub(crate) id: SessionId,
     pub(crate) mark: String,
     pub(crate) dir: SessionDir,
+    /// The lock of the state directory, which keeps other owners out while a file is being written on another thread.
+    pub(crate) lock: Weak<File>,
 }
 
 /// Our end of the pipe through which the shell gets its secrets.
@@ -123,7 +126,7 @@ impl Launcher {
             }
         };
         let is_recorded = match place {
-            Place::Again { recorder, .. } => recorder.is_some_and(|recorder| recorder.is_alive()),
+            Place::Again { is_recorded, .. } => is_recorded,
             Place::NewSession { .. } => false,
         };
         let record = (!is_recorded).then(|| self.pipe_command(&target));

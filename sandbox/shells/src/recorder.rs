@@ -26,7 +26,7 @@ use rustix::{
 };
 
 use super::{
-    index::{End, Event, What, end_of},
+    index::{End, Line, What, end_of},
     ledger::SessionDir,
     marker::{Expected, INTRODUCER, Marker, Seq, TERMINATOR},
     scanner::{Piece, Scanner},
@@ -214,7 +214,7 @@ impl Recording {
     }
 
     fn note(&mut self, what: What) {
-        self.unwritten.extend_from_slice(&Event::new(self.offset, what).print());
+        self.unwritten.extend_from_slice(&Line::new(self.offset, what).print());
     }
 
     /// Somebody waits for what the index has not taken yet: it is offered again until there is something

@@ -8,6 +8,7 @@ use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
     time,
 };
+use tracing::warn;
 
 use super::{
     config::Config,
@@ -41,6 +42,7 @@ struct Shared {
     controls: mpsc::Sender<Control>,
     status: watch::Receiver<Status>,
     job: watch::Receiver<Option<JobWatch>>,
+    gone: watch::Receiver<bool>,
 }
 
 /// Whether a person who attaches may type.
@@ -58,6 +60,8 @@ pub(crate) struct Channels {
     pub(crate) controls: mpsc::Sender<Control>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) job: watch::Receiver<Option<JobWatch>>,
+    /// Whether nothing is left of the session.
+    pub(crate) gone: watch::Receiver<bool>,
 }
 
 impl Session {
@@ -68,10 +72,11 @@ impl Session {
         watcher: &Arc<Watcher>,
         channels: Channels,
     ) -> Result<Self> {
-        let Channels { controls, status, job } = channels;
+        let Channels { controls, status, job, gone } = channels;
         let (log, watcher) = (Log::open(dir.log(), watcher)?, Arc::clone(watcher));
         let exporting = Mutex::default();
-        let shared = Shared { id, config, dir, log, watcher, exporting, controls, status, job };
+        let shared =
+            Shared { id, config, dir, log, watcher, exporting, controls, status, job, gone };
         Ok(Self(Arc::new(shared)))
     }
 
@@ -214,18 +219,25 @@ impl Session {
     }
 
     /// Returns when the session is over and nothing of it is left.
-    pub(crate) async fn wait_until_over(&self) {
-        // A task that is gone without a word leaves nothing to wait for either.
-        let _ = self.0.status.clone().wait_for(|status| status.phase.is_over()).await;
+    pub(crate) async fn wait_until_gone(&self) {
+        // A driver that is gone without a word leaves nothing to wait for either.
+        let _ = self.0.gone.clone().wait_for(|is_gone| *is_gone).await;
+    }
+
+    /// Whether nothing of the session is left, and nothing of it is being ended.
+    pub(crate) fn is_gone(&self) -> bool {
+        *self.0.gone.borrow() || self.0.controls.is_closed()
     }
 
     /// Returns when the task has taken in everything that is in the index by now.
     pub(crate) async fn catch_up(&self) {
+        // A session that is over has taken in everything.
         let _ = self.ask(|answer| Control::CatchUp { answer }).await;
     }
 
     /// Tells the task something that needs no answer.
     pub(crate) async fn tell(&self, control: Control) {
+        // A session that is over needs to be told nothing.
         let _ = self.0.controls.send(control).await;
     }
 
@@ -245,6 +257,8 @@ struct Emptied<'a>(&'a Path);
 
 impl Drop for Emptied<'_> {
     fn drop(&mut self) {
-        let _ = overwrite_private(self.0, b"");
+        if let Err(error) = overwrite_private(self.0, b"") {
+            warn!(%error, "exports of a shell stay in a private file");
+        }
     }
 }

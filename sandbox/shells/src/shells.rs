@@ -5,29 +5,27 @@ use std::{
     fs::{self, File},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    time::{Instant, SystemTime},
 };
 
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use tokio::sync::{mpsc, watch};
+use tracing::{info, warn};
 
 use super::{
     config::{Config, SessionSpec},
     confine,
-    history::History,
-    index::IndexReader,
+    driver::{Driver, Parts},
+    index::{IndexReader, Line, What},
     keeper,
     launch::{Launcher, Place, SecretPipe},
     ledger::{Entry, SessionDir, SessionId, overwrite_beginning, write_private},
     log::Log,
-    marker::{Kind, Seq},
+    marker::{Expected, Seq},
     messages::Control,
+    owner::{Effect, Found, Moment, Owner},
     root::{self, Past},
     session::{Channels, Session},
-    state::{Phase, Status},
-    task::{Circumstances, Current, Task},
+    state::Phase,
     tmux::{self, ControlClient, Tmux},
     watch::Watcher,
 };
@@ -56,7 +54,7 @@ pub struct Shells {
     /// Keeps the keeper quiet, for as long.
     _alive: File,
     /// Keeps other owners out until we are gone, however that happens.
-    _lock: File,
+    lock: Arc<File>,
 }
 
 #[derive(Debug)]
@@ -87,7 +85,7 @@ impl Shells {
             sessions: Mutex::default(),
             lost: Mutex::default(),
             _alive: alive,
-            _lock: lock,
+            lock: Arc::new(lock),
         };
         shells.find_sessions().await?;
         Ok(shells)
@@ -148,6 +146,7 @@ impl Shells {
 
     async fn try_create(&self, spec: &SessionSpec, policy: &Policy) -> Result<Session> {
         self.replace_dead_server().await?;
+        self.until_name_is_free(&spec.id).await;
         let launcher = self.launcher(&spec.id, format!("{:032x}", rand::random::<u128>()));
         launcher.dir.create().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::SessionExists(spec.id.clone()),
@@ -156,8 +155,8 @@ impl Shells {
         let session = match self.start(launcher.clone(), spec, policy).await {
             Ok(session) => session,
             Err(error) => {
-                let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
-                let _ = launcher.dir.remove();
+                kill_pane(&launcher).await;
+                remove_files(&launcher);
                 return Err(error);
             }
         };
@@ -174,6 +173,14 @@ impl Shells {
                 ),
             }),
             _ => Ok(session),
+        }
+    }
+
+    /// Waits for what is left of a closed session with this name: tmux may not have answered when it was closed.
+    async fn until_name_is_free(&self, id: &SessionId) {
+        let former = lock(&self.sessions).get(id).cloned();
+        if let Some(former) = former.filter(|former| former.status().phase.is_over()) {
+            former.wait_until_gone().await;
         }
     }
 
@@ -196,9 +203,11 @@ impl Shells {
             if phase == Phase::Lost {
                 lock(&self.lost).insert(id.clone());
             }
-            !phase.is_over()
+            // One that is being ended in the background keeps its name.
+            !(phase.is_over() && session.is_gone())
         });
-        sessions.values().cloned().collect()
+        let living = sessions.values().filter(|session| !session.status().phase.is_over());
+        living.cloned().collect()
     }
 
     /// The tmux server.
@@ -213,7 +222,15 @@ impl Shells {
             .into_iter()
             .map(|session| tokio::spawn(async move { session.close().await }));
         for task in closing.collect::<Vec<_>>() {
-            let _ = task.await;
+            match task.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => warn!(%error, "a session could not be closed"),
+                Err(error) => warn!(%error, "a session could not be closed"),
+            }
+        }
+        let closing: Vec<_> = lock(&self.sessions).values().cloned().collect();
+        for session in closing {
+            session.wait_until_gone().await;
         }
         let Server { tmux, client } =
             self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +247,7 @@ impl Shells {
         // What is left of its sessions is being cleared away, in directories that may be used again.
         let sessions: Vec<_> = lock(&self.sessions).values().cloned().collect();
         for session in sessions {
-            session.wait_until_over().await;
+            session.wait_until_gone().await;
         }
         let (tmux, client) = tmux::start(&self.config).await?;
         *lock(&self.server) = Server { tmux, client };
@@ -248,6 +265,7 @@ impl Shells {
             id: id.clone(),
             mark,
             dir: SessionDir::new(self.config.sessions().join(id.as_str())),
+            lock: Arc::downgrade(&self.lock),
         }
     }
 
@@ -278,18 +296,10 @@ impl Shells {
             latest: None,
         };
         launcher.dir.save(&entry).map_err(Error::io("writing the ledger"))?;
-        let deadline = Instant::now() + self.config.start_limit;
-        let history = History {
-            cwd: spec.cwd.clone(),
-            next_seq: FIRST + 1,
-            current: Current::Starting { seq: FIRST, deadline, look_at: None, before: None },
-            latest: None,
-            unheard: None,
-            recorder_died: false,
-            is_given_up: false,
-        };
         // There is no shell yet, and looking for it would only keep it from starting.
-        self.spawn(launcher, entry, None, launched.pipe, history)
+        let owner = Owner::new(entry, spec.cwd.clone(), self.config.start_limit, now(dir)?);
+        let index = open_index(dir)?;
+        self.spawn(launcher, launched.pipe, index, (owner, Vec::new()))
     }
 
     /// Takes over what earlier owners have left.
@@ -331,83 +341,104 @@ impl Shells {
         let leader = pid.parse().ok().and_then(ProcessId::of).filter(|_| is_dead == "0");
         entry.leader = leader.unwrap_or(entry.leader);
         launcher.mark.clone_from(&entry.mark);
-        let history = History::read(&launcher, &entry, self.config.start_limit);
-        let Some(history) = readable(history).map_err(Error::io("reading what has happened"))?
-        else {
-            return Ok(None);
-        };
-        // tmux may not have noticed yet.
-        if (history.recorder_died || is_piped != "1") && entry.leader.is_alive() {
-            launcher.tmux.ask(&launcher.pipe_command(&entry.pane)).await?;
-        }
+        let past =
+            readable(read_past(&launcher.dir)).map_err(Error::io("reading what has happened"))?;
+        let Some((index, lines, expected)) = past else { return Ok(None) };
         let shell = launcher.shell(entry.leader).filter(ProcessId::is_alive);
-        let mut pipe = SecretPipe::find(shell, &launcher.dir.pipe())
+        let pipe = SecretPipe::find(shell, &launcher.dir.pipe())
             .map_err(Error::io("finding the shell's secret pipe"))?;
-        if let Some(seq) = history.unheard {
-            pipe.announce_again(&launcher.dir, seq, Kind::StartUp)?;
-        }
-        self.spawn(launcher, entry, shell, pipe, history).map(Some)
+        let found = Found {
+            shell: shell.unwrap_or(entry.leader),
+            // tmux may not have noticed yet that it has died.
+            recorder: recorder(&lines).filter(|it| it.is_alive() && is_piped == "1"),
+            entry,
+            expected,
+            lines,
+            start_limit: self.config.start_limit,
+        };
+        let adopted = Owner::adopt(found, now(&launcher.dir)?);
+        self.spawn(launcher, pipe, index, adopted).map(Some)
     }
 
     /// Removes a session that is not there any more, or has never quite been.
     async fn clear_away(&self, id: &SessionId) {
         let launcher = self.launcher(id, String::new());
-        let _ = launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await;
+        info!(session = %id, "its shell is gone; what is left is removed");
+        kill_pane(&launcher).await;
         if let Ok(entry) = launcher.dir.load() {
             Members::of(entry.leader, &entry.mark).end(self.config.grace).await;
         }
-        let _ = launcher.dir.remove();
+        remove_files(&launcher);
     }
 
     fn spawn(
         &self,
         launcher: Launcher,
-        entry: Entry,
-        shell: Option<ProcessId>,
         pipe: SecretPipe,
-        history: History,
+        index: IndexReader,
+        (owner, effects): (Owner, Vec<Effect>),
     ) -> Result<Session> {
-        let History { cwd, next_seq, current, latest, is_given_up, .. } = history;
-        let index = launcher.dir.index();
-        let phase = match &current {
-            Current::Starting { .. } => Phase::Starting,
-            Current::Idle => Phase::Idle,
-            Current::Running(running) => Phase::Running(running.seq),
-        };
-        let shell = shell.unwrap_or(entry.leader);
-        let status = Status { phase, cwd, shell, size: entry.size, restarts: 0 };
-        let (status, status_receiver) = watch::channel(status);
-        let (job, job_receiver) = watch::channel(latest);
+        let dir = launcher.dir.clone();
+        let (status, status_receiver) = watch::channel(owner.status());
+        let (latest, job) = watch::channel(None);
+        let (gone, gone_receiver) = watch::channel(false);
         let (controls, control_receiver) = mpsc::channel::<Control>(QUEUE);
-        let channels = Channels { controls, status: status_receiver, job: job_receiver };
-        let id = entry.id.clone();
-        let session =
-            Session::new(id, self.config.clone(), launcher.dir.clone(), &self.watcher, channels)?;
-        let mut task = Task {
-            index: IndexReader::open(&index).map_err(Error::io("opening the event index"))?,
-            index_watch: self.watcher.watch(&index).map_err(Error::io("watching the index"))?,
-            launcher,
-            entry,
-            pipe,
-            next_seq,
-            current,
-            idle_since: Instant::now(),
-            status,
-            job,
-            recorder: None,
-            waiting: Vec::new(),
-            failed_starts: 0,
-            stream_closed: false,
-            circumstances: Circumstances::default(),
-        };
+        let channels = Channels { controls, status: status_receiver, job, gone: gone_receiver };
+        let id = owner.entry().id.clone();
+        let session = Session::new(id, self.config.clone(), dir.clone(), &self.watcher, channels)?;
+        let index_watch =
+            self.watcher.watch(&dir.index()).map_err(Error::io("watching the index"))?;
+        let log = File::open(dir.log()).map_err(Error::io("opening the log"))?;
+        let parts = Parts { launcher, pipe, index, index_watch, log, status, latest, gone };
         // What is in the index already is known before anybody can ask.
-        task.catch_up();
-        if is_given_up {
-            task.give_up();
-        }
-        tokio::spawn(task.run(control_receiver));
+        tokio::spawn(Driver::new(owner, effects, parts).run(control_receiver));
         Ok(session)
     }
+}
+
+/// Asks tmux to end the pane of a session that was half made or is dead.
+async fn kill_pane(launcher: &Launcher) {
+    match launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await {
+        // There is no such pane, or no server.
+        Ok(_) | Err(Error::TmuxRefused { .. } | Error::ServerGone) => {}
+        Err(error) => warn!(session = %launcher.id, %error, "its pane could not be ended"),
+    }
+}
+
+fn remove_files(launcher: &Launcher) {
+    if let Err(error) = launcher.dir.remove() {
+        warn!(session = %launcher.id, %error, "its files could not be removed");
+    }
+}
+
+fn open_index(dir: &SessionDir) -> Result<IndexReader> {
+    IndexReader::open(&dir.index()).map_err(Error::io("opening the event index"))
+}
+
+fn now(dir: &SessionDir) -> Result<Moment> {
+    let log = fs::metadata(dir.log()).map_err(Error::io("looking at the log"))?;
+    Ok(Moment { now: Instant::now(), wall: SystemTime::now(), log_end: log.len() })
+}
+
+/// The index so far, with the reader that goes on from there, and what the latest command or start-up was.
+fn read_past(dir: &SessionDir) -> io::Result<(IndexReader, Vec<Line>, Expected)> {
+    let mut index = IndexReader::open(&dir.index())?;
+    let lines = index.read_new()?;
+    let expected = fs::read_to_string(dir.expected())?;
+    let expected = Expected::parse(&expected).ok_or(io::ErrorKind::InvalidData)?;
+    // A session without its log is damaged.
+    fs::metadata(dir.log())?;
+    Ok((index, lines, expected))
+}
+
+/// The latest recorder, unless it has said that it has ended.
+fn recorder(lines: &[Line]) -> Option<ProcessId> {
+    let latest = lines.iter().rev().find_map(|line| match line.what {
+        What::Opened { recorder } => Some(Some(recorder)),
+        What::Closed => Some(None),
+        What::Marker(_) | What::Lost { .. } => None,
+    });
+    latest.flatten()
 }
 
 /// A file that is not there, or that nobody will ever be able to read, was half made or is damaged. Any other trouble

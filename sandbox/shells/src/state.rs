@@ -1,7 +1,9 @@
 //! The states of a session and of a command, and what is known in each.
 
 use std::{
+    ffi::OsString,
     ops::Range,
+    os::unix::ffi::OsStringExt as _,
     path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -102,4 +104,9 @@ pub(crate) struct JobStatus {
 pub(crate) struct Started {
     pub(crate) offset: u64,
     pub(crate) at: SystemTime,
+}
+
+/// A path as the shell reports it.
+pub(crate) fn path(bytes: Vec<u8>) -> PathBuf {
+    OsString::from_vec(bytes).into()
 }

@@ -16,7 +16,11 @@ use rustix::process::Signal;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStdin, ChildStdout, Command},
-    sync::{OnceCell, mpsc, oneshot, watch},
+    sync::{
+        OnceCell,
+        mpsc::{self, error::TrySendError},
+        oneshot, watch,
+    },
     task::JoinSet,
     time,
 };
@@ -234,31 +238,29 @@ impl Tmux {
         Ok(self.ask_all(&[command]).await?.join("\n"))
     }
 
-    /// Runs commands in one go without waiting for them. Whatever becomes of them, something else must tell.
-    pub(crate) async fn tell_all(&self, commands: &[&str]) -> Result<()> {
+    /// Runs commands in one go and waits for nothing, not even for room in the queue. Whatever becomes of them,
+    /// something else must tell.
+    pub(crate) fn tell_now(&self, commands: &[&str]) -> Result<()> {
         let (answer, _) = oneshot::channel();
-        self.send(commands, answer).await
-    }
-
-    async fn send(
-        &self,
-        commands: &[&str],
-        answer: oneshot::Sender<Result<Vec<String>>>,
-    ) -> Result<()> {
-        let line = commands.join(" ; ") + "\n";
-        let request = Request { line, count: commands.len(), answer };
-        self.requests.send(request).await.map_err(|_| Error::ServerGone)
+        self.requests.try_send(request(commands, answer)).map_err(|error| match error {
+            TrySendError::Full(request) => {
+                let reason = format!("{QUEUE} commands wait for it, the machine may be overloaded");
+                Error::TmuxSilent { command: name_of(&request.line), reason }
+            }
+            TrySendError::Closed(_) => Error::ServerGone,
+        })
     }
 
     /// Runs commands in one go: the server does nothing else in between. Stops at the first error.
     pub(crate) async fn ask_all(&self, commands: &[&str]) -> Result<Vec<String>> {
         let (answer, answered) = oneshot::channel();
-        self.send(commands, answer).await?;
-        match time::timeout(PATIENCE, answered).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(Error::ServerGone),
-            Err(_) => Err(silent(name_of(commands[0]))),
-        }
+        let asking = async {
+            let sent = self.requests.send(request(commands, answer)).await;
+            sent.map_err(|_| Error::ServerGone)?;
+            answered.await.map_err(|_| Error::ServerGone)?
+        };
+        let asked = time::timeout(PATIENCE, asking).await;
+        asked.unwrap_or_else(|_| Err(silent(name_of(commands[0]))))
     }
 
     /// The server's process.
@@ -423,6 +425,10 @@ fn finish_frame(text: String, failed: bool, pending: &mut VecDeque<Pending>) {
         };
         let _ = done.answer.send(result);
     }
+}
+
+fn request(commands: &[&str], answer: oneshot::Sender<Result<Vec<String>>>) -> Request {
+    Request { line: commands.join(" ; ") + "\n", count: commands.len(), answer }
 }
 
 fn name_of(command: &str) -> String {

@@ -264,6 +264,7 @@ then exactly one of
   exit      true: end this process at once
 Without a rule the answer is -32601. The host registers the methods that its rules name; a rule
 for * adds the four vscode/ methods, and \"methods\": [\"my/own\"] beside \"rules\" any others.
+\"workspaceFolders\", \"focused\" and \"edge\" are registered as they are.
 
 Once registered it prints {\"runtimeId\": …} and serves until it is killed or the daemon ends.";
 

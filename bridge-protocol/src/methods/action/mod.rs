@@ -1,5 +1,5 @@
-//! `action/*`: what an agent does, one action at a time, in the words that OpenHands uses. The OpenHands edge
-//! serves them, with the tools of the runtime that the caller chose.
+//! `action/*`: executes an agent's actions one at a time, in the format of OpenHands. The OpenHands edge serves
+//! these methods with the tools of the runtime that the caller chose.
 
 mod observation;
 
@@ -12,65 +12,65 @@ use super::{Empty, methods};
 pub use observation::{Extras, Observation, RunMetadata};
 
 methods! {
-    /// `action/execute`: carries an action out. An error that an agent should read is a result; an error is
-    /// answered only when there is nothing to observe.
+    /// `action/execute`: executes an action. An error that the agent should read is a result with an error
+    /// observation. The call itself fails only if there is no observation.
     Execute = "action/execute": ExecuteParams => Observation { needs: [Read, Write, Run], within: Work };
-    /// `action/cancel`: interrupts an action that is under way, whichever client asked for it.
+    /// `action/cancel`: interrupts a running action, also of another client.
     Cancel = "action/cancel": CancelParams => Empty { needs: [Run], within: Tool };
 }
 
-/// What to do.
+/// Parameters of `action/execute`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecuteParams {
-    /// The kind: `run`, `run_ipython`, `read`, `write`, `edit`, `browse`, `mkdir`, `rmdir`, `rm` or
+    /// Kind of action: `run`, `run_ipython`, `read`, `write`, `edit`, `browse`, `mkdir`, `rmdir`, `rm` or
     /// `close`.
     #[serde(default)]
     pub action: String,
-    /// Its arguments.
+    /// Arguments of the action.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
-    /// A name for it that no other action under way has. The observation repeats it as its `cause`, and
-    /// `action/cancel` finds the action by it.
+    /// Id of the action, different from those of all other running actions. The observation repeats it as its
+    /// `cause`, and `action/cancel` finds the action by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
-    /// The runtime whose tools carry it out, by its id.
+    /// Id of the runtime whose tools execute the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<String>,
-    /// The runtime whose tools carry it out, by an absolute path in its folders.
+    /// Absolute path in the folders of the runtime whose tools execute the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The agent's shell; agents that must not wait for one another have one each.
+    /// The agent's shell; `agent` when absent. Agents with different shells do not wait for each other.
     #[serde(default = "ShellName::agent", skip_serializing_if = "ShellName::is_agent")]
     pub shell: ShellName,
-    /// Send what commands and cells print as it comes, as `$/progress` with [`OutputPiece`].
+    /// Stream the output of commands and cells, as `$/progress` with [`OutputPiece`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
-    /// Milliseconds until the answer. A command goes on when they are over; the observation says so.
+    /// Timeout in milliseconds. A command that takes longer keeps running; the observation says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
 }
 
-/// Which action to interrupt.
+/// Parameters of `action/cancel`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelParams {
-    /// The name that its caller gave it.
+    /// The `actionId` that the caller of `action/execute` chose.
     #[serde(default)]
     pub action_id: String,
 }
 
-/// A piece of what a command or a cell prints, in order. A piece may be dropped on the way to a caller
-/// that is slow. What a command prints has a place in the log of its shell, which shows the gap;
-/// `shell/read` fills it.
+/// A piece of the output of a command or a cell, in order. The daemon may drop pieces for a slow caller. Pieces
+/// of commands carry offsets in the log of their shell: a gap between two pieces shows the loss, and
+/// `shell/read` returns the missing bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputPiece {
-    /// The text, with the escape sequences of a terminal.
+    /// The text, including terminal escape sequences.
     pub text: String,
-    /// Where it begins in the log. Cells have none, and neither have shells made for one command.
+    /// Offset of the beginning in the log. Absent for cells and for shells made for one command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
-    /// Where it ends.
+    /// Offset of the end in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<u64>,
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_usual_need_not_be_said() {
+    fn defaults_are_not_printed() {
         let close: ExecuteParams = from_value(json!({"action": "close"})).unwrap();
         assert_eq!(close.shell.0, "agent");
         assert_eq!(to_value(&close).unwrap(), json!({"action": "close"}));

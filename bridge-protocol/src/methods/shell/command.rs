@@ -1,31 +1,31 @@
-//! Commands that run in shells, and what they print.
+//! Commands that run in shells, and their output.
 
 use serde::{Deserialize, Serialize};
 
 use super::ShellName;
 
-/// How long to wait for a command, and what to tell of it.
+/// How long to wait for a command, and how to return its output.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitOptions {
-    /// End the wait when nothing was printed for so long.
+    /// End the wait when the command has printed nothing for this many milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_ms: Option<f64>,
-    /// End the wait after so long in any case. Without it, it ends with the command.
+    /// End the wait after this many milliseconds in any case. When absent, the wait ends with the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<f64>,
-    /// Whether to end the wait as soon as the command seems to wait for input.
+    /// End the wait as soon as the command seems to wait for input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub return_on_input: bool,
-    /// Send the output as it comes, as `$/progress` with [`OutputProgress`].
+    /// Stream the output as `$/progress` with [`OutputProgress`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
-    /// How many bytes of output the result may show; 30,000 when absent, never more than 4 MiB. Of more output
-    /// it shows the beginning and the end.
+    /// Most bytes of output in the result: 30,000 when absent, never more than 4 MiB. Of longer output it has the
+    /// beginning and the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
-    /// Show only the end of the output: at most so many lines. Then `outputBytes` limits how many bytes at the
-    /// end are looked at for them; 7 MiB when absent, never more than 64 MiB.
+    /// Return only the end of the output, at most this many lines. `outputBytes` then limits how many bytes at the
+    /// end are searched for these lines; 7 MiB when absent, never more than 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_lines: Option<usize>,
     /// Keep colours in the text of the result.
@@ -33,16 +33,16 @@ pub struct WaitOptions {
     pub colours: bool,
 }
 
-/// What to run.
+/// Parameters of `shell/run`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunParams {
-    /// In which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// The text, of any number of lines.
+    /// Text of the command, of any number of lines.
     #[serde(default)]
     pub command: String,
-    /// Start the shell, in the workspace, if it does not exist. `main` always is.
+    /// Start the shell, in the workspace, if it does not exist. `main` is always started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub create: bool,
     /// How long to wait.
@@ -50,17 +50,17 @@ pub struct RunParams {
     pub wait: WaitOptions,
 }
 
-/// What to wait for.
+/// Parameters of `shell/wait`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaitParams {
-    /// In which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// The number of the command, if it must be that one. Otherwise the latest is meant.
+    /// Number of the command to wait for; the latest command when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<u64>,
-    /// Stream and show only the output from this offset on, for instance from the `end` of an earlier result;
-    /// from the command's beginning when absent.
+    /// Stream and return only the output from this offset on, for instance from the `end` of an earlier result;
+    /// from the beginning of the command's output when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// How long to wait.
@@ -68,35 +68,35 @@ pub struct WaitParams {
     pub wait: WaitOptions,
 }
 
-/// A piece of output, in the order of the log. A piece may be dropped on the way to a caller that is
-/// slow; the next one's offset shows the gap, and `shell/read` fills it.
+/// A piece of output in `$/progress`, in the order of the log. The daemon may drop pieces for a slow caller;
+/// the offset of the next piece shows the gap, and `shell/read` returns the missing bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputProgress {
-    /// Where in the log it begins.
+    /// Offset of the first byte in the log.
     pub offset: u64,
-    /// Its bytes.
+    /// The bytes in base64.
     pub base64: String,
 }
 
-/// What is known of a command when a wait for it has ended.
+/// Result of `shell/run` and `shell/wait`: the state of a command when the wait ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandState {
-    /// In which shell.
+    /// Name of the shell.
     pub shell: ShellName,
-    /// Its number there.
+    /// Number of the command in its shell.
     pub command: u64,
-    /// Whether it has ended.
+    /// Whether the command has ended.
     pub state: RunState,
-    /// What it has printed.
+    /// Output of the command so far.
     pub output: CommandOutput,
     /// Why the wait ended before the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<WhyRunning>,
-    /// What it seems to wait for. A guess.
+    /// Kind of input that the command seems to wait for. This is a guess.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<AwaitedInput>,
-    /// What is known since it has ended.
+    /// Exit code and other facts. Present only if the command has ended.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub ending: Option<CommandEnding>,
 }
@@ -105,11 +105,11 @@ pub struct CommandState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RunState {
-    /// It has.
+    /// The command has ended.
     Finished,
-    /// It goes on.
+    /// The command is still running.
     Running,
-    /// It goes on, and seems to wait for somebody to type.
+    /// The command is still running and seems to wait for input from the terminal.
     WaitingForInput,
 }
 
@@ -117,23 +117,23 @@ pub enum RunState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WhyRunning {
-    /// Nothing was printed for `quietMs`.
+    /// The command printed nothing for `quietMs`.
     Quiet,
     /// `limitMs` has passed.
     Limit,
-    /// It seems to wait for input.
+    /// The command seems to wait for input.
     Input,
 }
 
-/// What a command seems to wait for.
+/// Kind of input that a command seems to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AwaitedInput {
-    /// A line.
+    /// A line of text.
     Line,
-    /// A line that is not shown, such as a password.
+    /// A line of text that the terminal does not show, such as a password.
     Hidden,
-    /// Single keys, as a pager or an editor does.
+    /// Single keys, as in a pager or an editor.
     Keys,
 }
 
@@ -141,90 +141,90 @@ pub enum AwaitedInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandOutput {
-    /// All of it, or its beginning and end with a line between them that says what is missing, or its last
-    /// lines.
+    /// The whole output, or its beginning and end with a line between them that says what is missing, or its
+    /// last lines.
     pub text: String,
-    /// Offset of its first byte in the log, or `from` of `shell/wait` where that lies behind it.
+    /// Offset of the output's first byte in the log, or `from` of `shell/wait` if that is larger.
     pub start: u64,
-    /// Offset behind its last byte so far. While the command runs, it lies behind a whole character and a whole
-    /// escape sequence, so that a later wait can go on from it.
+    /// Offset after the output's last byte so far. While the command runs, it is never within a character or an
+    /// escape sequence, so that a later wait can continue from it.
     pub end: u64,
-    /// The bytes that the text leaves out; `shell/read` has them.
+    /// The bytes that the text leaves out; `shell/read` returns them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Span>,
-    /// With `outputLines`: how many lines the text has, if the output has more.
+    /// With `outputLines`: the number of lines in the text. Present only if the output has more lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_lines: Option<usize>,
-    /// Bytes that could not be kept, since the log was full.
+    /// Number of bytes that could not be recorded, because the log was full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
 
-/// A part of the log.
+/// A range of bytes in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: u64,
-    /// Offset behind the last.
+    /// Offset after the last byte.
     pub end: u64,
 }
 
-/// What is known of a command that has ended.
+/// Facts about a command that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandEnding {
-    /// As `$?` shows it, 128 + n after signal n. Absent if the shell was taken away under it.
+    /// Exit code as in `$?`; 128 + n after signal n. Absent if the shell ended before it could report one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// What became of the shell.
+    /// State of the shell after the command.
     pub ended: HowEnded,
-    /// The shell's directory afterwards.
+    /// Working directory of the shell after the command.
     pub cwd: String,
-    /// How long it ran.
+    /// How long the command ran, in milliseconds.
     pub duration_ms: f64,
-    /// The latest background process of the shell (`$!`).
+    /// Process id of the shell's latest background process (`$!`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_pid: Option<u32>,
-    /// The Python that the shell would run.
+    /// Path of the Python interpreter that the shell would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,
-    /// The shell's user.
+    /// User name in the shell.
     pub user: String,
-    /// The machine's name.
+    /// Name of the machine.
     pub machine: String,
 }
 
-/// What became of the shell when a command ended.
+/// State of the shell after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HowEnded {
-    /// It is at its prompt again.
+    /// The shell is at its prompt again.
     AtPrompt,
-    /// It ended, too (`exit`, `exec`), and a new one was started in the same directory.
+    /// The shell ended, too (`exit`, `exec`), and a new one was started in the same directory.
     ShellExited,
-    /// It was closed.
+    /// The shell was closed.
     ShellClosed,
     /// The tmux server died, and all shells with it.
     ServerGone,
 }
 
-/// Which output to read.
+/// Parameters of `shell/read`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReadParams {
-    /// Of which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// From this offset on. When absent, the output of the latest command and no more.
+    /// Offset from which to read. When absent, only the output of the latest command is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// At most so many bytes; 65,536 when absent, never more than 4 MiB.
+    /// Most bytes to return: 65,536 when absent, never more than 4 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Only the end of it, as text: at most so many lines. Then `bytes` limits how many bytes at the end are looked
-    /// at for them; 7 MiB when absent, never more than 64 MiB.
+    /// Return only the end, as text, at most this many lines. `bytes` then limits how many bytes at the end are
+    /// searched for these lines; 7 MiB when absent, never more than 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<usize>,
-    /// As the bytes that they are, in base64, instead of as text that a terminal would show.
+    /// Return the bytes in base64, instead of text as a terminal would show it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
     /// Keep colours in the text.
@@ -232,25 +232,25 @@ pub struct ReadParams {
     pub colours: bool,
 }
 
-/// Output from the log: `text` or, if asked for, `base64`.
+/// Result of `shell/read`: `text` or, with `raw`, `base64`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadResult {
     /// Offset of the first byte.
     pub start: u64,
-    /// Offset behind the last; the next read begins here.
+    /// Offset after the last byte. The next read begins here.
     pub end: u64,
-    /// Bytes in the log by now.
+    /// Bytes in the log so far.
     pub log_end: u64,
-    /// Whether what was asked for, the command's output or the log, goes on behind `end`.
+    /// Whether there is more after `end`: of the log or, without `from`, of the command's output.
     pub more: bool,
-    /// As a terminal would show it.
+    /// The output as a terminal would show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// As it is.
+    /// The bytes of the output in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
-    /// With `lines`: how many lines the text has, if there are more.
+    /// With `lines`: the number of lines in the text. Present only if there are more lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_lines: Option<usize>,
 }

@@ -1,7 +1,7 @@
-//! `shell/*`: persistent shells, the commands that run in them, and what they print.
+//! `shell/*`: persistent shells, the commands that run in them, and their output.
 //!
-//! Times are in milliseconds, offsets count the bytes of a shell's log from its start, and bytes that need
-//! not be text travel in base64.
+//! Times are in milliseconds. Offsets count the bytes of a shell's log from its start. Bytes that may not be
+//! text are encoded in base64.
 
 mod command;
 
@@ -20,40 +20,39 @@ pub use command::{
 methods! {
     /// `shell/create`: starts a shell and answers when it is at its first prompt.
     Create = "shell/create": CreateParams => ShellInfo { needs: [Run], within: Tool };
-    /// `shell/list`: all shells, by name.
+    /// `shell/list`: all shells, sorted by name.
     List = "shell/list": Empty => ListResult { needs: [Read], within: Tool };
-    /// `shell/run`: runs a text in a shell, and waits as long as asked. When the wait ends, by a limit, a
-    /// cancel or the caller's end, the command goes on.
+    /// `shell/run`: runs a command in a shell and waits for it. When the wait ends early (by a limit, by
+    /// `$/cancelRequest`, or because the caller disconnects), the command keeps running.
     Run = "shell/run": RunParams => CommandState { needs: [Run], within: Work };
     /// `shell/wait`: waits for the latest command of a shell.
     Wait = "shell/wait": WaitParams => CommandState { needs: [Read], within: Work };
-    /// `shell/read`: what a shell has printed, from an offset.
+    /// `shell/read`: reads the output of a shell, from an offset.
     Read = "shell/read": ReadParams => ReadResult { needs: [Read], within: Tool };
     /// `shell/input`: types a text into the terminal.
     Input = "shell/input": InputParams => Empty { needs: [Run], within: Tool };
     /// `shell/keys`: presses keys.
     Keys = "shell/keys": KeysParams => Empty { needs: [Run], within: Tool };
-    /// `shell/signal`: signals the programs in the foreground.
+    /// `shell/signal`: sends a signal to the foreground process group.
     Signal = "shell/signal": SignalParams => Empty { needs: [Run], within: Tool };
     /// `shell/resize`: changes the size of the terminal.
     Resize = "shell/resize": ResizeParams => Empty { needs: [Run], within: Tool };
     /// `shell/close`: ends a shell with all its programs, and removes its log.
     Close = "shell/close": ShellRef => Empty { needs: [Run], within: Tool };
-    /// `shell/attach`: the command with which a person can watch a shell, or type along.
+    /// `shell/attach`: the command line with which a person can watch a shell or type into it.
     Attach = "shell/attach": AttachParams => AttachResult { needs: [Run], within: Tool };
 }
 
-/// The name of a shell, `[A-Za-z0-9_-]{1,64}`. Where none is given it is `main`, which is started when it
-/// is first needed.
+/// The name of a shell: `[A-Za-z0-9_-]{1,64}`. The default is `main`, which starts when it is first needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ShellName(pub String);
 
 impl ShellName {
-    /// The shell that needs no name.
+    /// Name of the default shell.
     pub const MAIN: &'static str = "main";
 
-    /// The shell of an agent that does not choose one.
+    /// Name of the default shell for `action/execute`.
     pub fn agent() -> Self {
         Self("agent".to_owned())
     }
@@ -75,171 +74,171 @@ impl fmt::Display for ShellName {
     }
 }
 
-/// Names a shell.
+/// Parameters of methods that need only a shell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ShellRef {
-    /// Which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
 }
 
-/// What a new shell should be like.
+/// Parameters of `shell/create`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CreateParams {
-    /// Its name; drawn when absent.
+    /// Name of the shell. When absent, a random name is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellName>,
-    /// If there is a shell of this name, use it as it is. Otherwise an existing name is a *Conflict*.
+    /// If a shell of this name exists, use it unchanged. Without this flag, an existing name is a *Conflict*.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reuse: bool,
-    /// Where it starts; the workspace when absent.
+    /// Working directory of the new shell; the workspace when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Variables to add to the environment of the runtime that serves it.
+    /// Variables to add to the environment, which is otherwise that of the runtime.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// Width of its terminal; 160 when absent.
+    /// Columns of the terminal; 160 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<u16>,
-    /// Height of its terminal; 48 when absent.
+    /// Rows of the terminal; 48 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u16>,
 }
 
-/// A shell at a glance.
+/// State of a shell, as `shell/create` and `shell/list` return it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellInfo {
-    /// Its name.
+    /// Name of the shell.
     pub shell: ShellName,
-    /// What it is doing.
+    /// Whether the shell is starting, idle, running a command, or closed.
     pub state: ShellState,
-    /// The command that runs in it.
+    /// Number of the running command, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<u64>,
-    /// Its directory at the latest prompt.
+    /// Working directory at the latest prompt.
     pub cwd: String,
-    /// Process of the shell itself.
+    /// Process id of the shell itself.
     pub pid: u32,
-    /// Width of its terminal.
+    /// Columns of the terminal.
     pub columns: u16,
-    /// Height of its terminal.
+    /// Rows of the terminal.
     pub rows: u16,
-    /// How many shells under this name have ended and been replaced.
+    /// How often the shell process has ended and been replaced by a new one under this name.
     pub restarts: u32,
-    /// Bytes in its log so far.
+    /// Bytes in the log so far.
     pub log_end: u64,
 }
 
-/// What a shell is doing.
+/// Whether a shell is starting, idle, running a command, or closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ShellState {
-    /// On its way to its first prompt.
+    /// The shell has not shown its first prompt yet.
     Starting,
-    /// At its prompt.
+    /// The shell is at its prompt.
     Idle,
     /// A command is running.
     Running,
-    /// Over.
+    /// The shell has been closed.
     Closed,
 }
 
-/// All shells.
+/// Result of `shell/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListResult {
-    /// By name.
+    /// All shells, sorted by name.
     pub shells: Vec<ShellInfo>,
 }
 
-/// What to type.
+/// Parameters of `shell/input`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputParams {
-    /// Into which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// The text, as it is.
+    /// The text, typed unchanged.
     #[serde(default)]
     pub text: String,
-    /// Press Enter after it.
+    /// Press Enter after the text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub enter: bool,
 }
 
-/// Which keys to press.
+/// Parameters of `shell/keys`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct KeysParams {
-    /// In which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// `C-c`, `C-d`, `M-x`, `UP`, `ENTER`, `TAB`, `ESC`, `F1` and so on, one after the other.
+    /// Names of keys, pressed in this order: `C-c`, `C-d`, `M-x`, `UP`, `ENTER`, `TAB`, `ESC`, `F1` and so on.
     #[serde(default)]
     pub keys: Vec<String>,
 }
 
-/// Which signal to send.
+/// Parameters of `shell/signal`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SignalParams {
-    /// To the foreground of which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// Which.
+    /// The signal for the shell's foreground process group.
     pub signal: SignalName,
 }
 
-/// Signals by their usual names.
+/// A signal, by its usual name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum SignalName {
-    /// As Ctrl-C does.
+    /// `SIGINT`, as Ctrl-C sends it.
     Int,
-    /// Asks to end.
+    /// `SIGTERM`: asks a process to end.
     Term,
-    /// Ends without asking.
+    /// `SIGKILL`: ends a process at once; it cannot be caught.
     Kill,
-    /// As Ctrl-\ does.
+    /// `SIGQUIT`, as Ctrl-\ sends it.
     Quit,
-    /// The terminal is gone.
+    /// `SIGHUP`: the terminal has been closed.
     Hup,
-    /// Goes on after a stop.
+    /// `SIGCONT`: continues a stopped process.
     Cont,
-    /// Stops.
+    /// `SIGSTOP`: stops a process; it cannot be caught.
     Stop,
-    /// For the program's own use.
+    /// `SIGUSR1`: its meaning is defined by the program.
     Usr1,
-    /// For the program's own use.
+    /// `SIGUSR2`: its meaning is defined by the program.
     Usr2,
 }
 
-/// The new size of a terminal.
+/// Parameters of `shell/resize`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResizeParams {
-    /// Of which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// Characters in a line.
+    /// New number of columns.
     pub columns: u16,
-    /// Lines on the screen.
+    /// New number of rows.
     pub rows: u16,
 }
 
-/// How to attach.
+/// Parameters of `shell/attach`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachParams {
-    /// To which shell.
+    /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// Watch only.
+    /// Watch only, without typing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
 }
 
-/// What a person runs to attach.
+/// Result of `shell/attach`: a command that a person runs on the same machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttachResult {
-    /// A line for a shell.
+    /// The command as one line, quoted for a shell.
     pub command: String,
-    /// The same as program and arguments.
+    /// The command as a list: program and arguments.
     pub arguments: Vec<String>,
 }

@@ -14,6 +14,11 @@ impl Cancellation {
         let _ = self.0.set(());
     }
 
+    /// Whether the action is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.initialized()
+    }
+
     /// Returns when the action is cancelled.
     pub async fn cancelled(&self) {
         self.0.wait().await;

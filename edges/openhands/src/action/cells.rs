@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{
     ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Picture, Renewal,
-    Watch, conversation::milliseconds, error::reason, harmless::Harmless,
+    Watch, ask::milliseconds, error::reason, harmless::Harmless,
 };
 use crate::tools::{Listener, Tools};
 
@@ -75,9 +75,9 @@ fn failure(error: WireError, limit: Duration) -> ActionError {
     let text = error.message().to_owned();
     match reason(&error).as_deref() {
         Some("unavailable") => ActionError::Unavailable(text),
-        Some("busy") => ActionError::Refused(format!(
-            "{text}: `run_ipython` with `restart` = `true` does that"
-        )),
+        Some("busy") => {
+            ActionError::Refused(format!("{text}: `run_ipython` with `restart` = `true` does that"))
+        }
         Some("directory" | "invalid") => ActionError::Invalid(text),
         Some("kernelEnded" | "restarted") => ActionError::Gone(text),
         Some("system") => ActionError::Internal(text),

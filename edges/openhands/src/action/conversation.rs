@@ -3,53 +3,27 @@
 //!
 //! On the usual path an action is one tool call: `shell/run` for a command, `shell/wait` for more of its output.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
-use bridge_protocol::WireError;
 use bridge_protocol::methods::shell::{
-    self, CommandEnding, CommandState, HowEnded, ShellName, WaitOptions, WhyRunning,
+    CommandEnding, CommandState, HowEnded, ShellName, WhyRunning,
 };
-use tokio::sync::mpsc;
 
 use super::{
     ActionError, Completion, NothingRunning, Outcome, Run, RunObservation, ShellReport, Watch,
+    agent_shell::{AgentShell, Answered},
+    ask::{Ask, Patience, without_echo},
     commands::{self, Commands},
     error::reason,
-    relay::Relay,
 };
-use crate::tools::{Listener, Tools};
+use crate::tools::Tools;
 
-/// The size of the terminals: wide, so that programs do not fold their lines.
-const SIZE: (u16, u16) = (1000, 200);
-/// Lines that an observation shows, as agents know it from terminals with a history of about ten thousand
-/// lines and a screen. Of more output only the end is told.
-const LINES: usize = 10_500;
-/// Bytes of output that an observation for a program shows.
-const HIDDEN_BYTES: u64 = 64 << 20;
-/// Pieces of output that may wait to be relayed.
-const PIECES: usize = 16;
-
-/// The key that interrupts a command.
-const INTERRUPT: &str = "C-c";
-/// Pauses after each press of Ctrl-C, in which a cancelled command may end. Between two programs of one command
-/// a shell may lose the key, so it is pressed again. After the last pause the caller is told that the action was
-/// cancelled, and the command goes on.
-const INTERRUPT_PAUSES: [Duration; 3] =
-    [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(1)];
-
-/// How long to wait for a command.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    /// With silence. Not for commands that block.
-    pub(super) quiet: Duration,
-    /// In any case.
-    pub(super) limit: Option<Duration>,
-}
+#[cfg(test)]
+mod tests;
 
 #[derive(Debug)]
 pub(super) struct Conversation<T> {
-    tools: T,
-    shell: ShellName,
+    shell: AgentShell<T>,
     /// The program that judges whether a text is a whole command.
     bash: PathBuf,
     /// Whether the shell was there when it was last used.
@@ -72,10 +46,17 @@ struct Current {
     told: Option<u64>,
 }
 
+impl Current {
+    /// A command of which the agent was told nothing.
+    fn of(state: &CommandState) -> Self {
+        Self { number: Some(state.command), told: None }
+    }
+}
+
 /// What has become of the current command.
 enum Standing {
     /// It runs.
-    Running(CommandState),
+    Running(Box<CommandState>),
     /// It has ended. The text is what the agent has not been told, if it knows of the command.
     Ended(String),
     /// There is none.
@@ -86,8 +67,7 @@ impl<T: Tools> Conversation<T> {
     /// Starts nothing yet. A shell of this name that exists is used as it is.
     pub(super) fn new(tools: T, shell: ShellName, bash: PathBuf) -> Self {
         Self {
-            tools,
-            shell,
+            shell: AgentShell { tools, name: shell },
             bash,
             is_open: false,
             current: None,
@@ -105,8 +85,8 @@ impl<T: Tools> Conversation<T> {
 
     /// Forgets everything about the shell, which has ended.
     pub(super) fn reset(&mut self) {
-        let (shell, bash) = (self.shell.clone(), std::mem::take(&mut self.bash));
-        *self = Self::new(self.tools.clone(), shell, bash);
+        let AgentShell { tools, name } = self.shell.clone();
+        *self = Self::new(tools, name, std::mem::take(&mut self.bash));
     }
 
     /// Gets or creates the shell. The last command of one that somebody has left can be waited for, be it running
@@ -115,17 +95,9 @@ impl<T: Tools> Conversation<T> {
         if self.is_open {
             return Ok(());
         }
-        let params = shell::CreateParams {
-            shell: Some(self.shell.clone()),
-            reuse: true,
-            ..create_params()
-        };
-        self.call::<shell::Create>(&params).await?;
+        self.shell.open().await?;
         self.is_open = true;
-        self.current = match self.look(Current::default()).await? {
-            Some(state) => Some(Current { number: Some(state.command), told: None }),
-            None => None,
-        };
+        self.current = self.look(Current::default()).await?.as_ref().map(Current::of);
         Ok(())
     }
 
@@ -136,8 +108,7 @@ impl<T: Tools> Conversation<T> {
         patience: Patience,
         watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
-        let text = run.command.trim();
-        let ask = Ask { run, text, key: control_key(text), patience, watch };
+        let ask = Ask::new(run, patience, watch);
         match self.carry_out(&ask).await {
             Err(ActionError::NoShell(_)) => {
                 self.reset();
@@ -170,7 +141,7 @@ impl<T: Tools> Conversation<T> {
             return self.wait(ask, is_sent).await;
         }
         let rest = match self.standing().await? {
-            Standing::Running(state) => return Ok(self.busy(ask, state)),
+            Standing::Running(state) => return Ok(self.busy(ask, &state)),
             Standing::Ended(rest) => rest,
             Standing::None => String::new(),
         };
@@ -234,22 +205,19 @@ impl<T: Tools> Conversation<T> {
         rest: String,
         ask: &Ask<'_>,
     ) -> Result<RunObservation, ActionError> {
-        let params = shell::RunParams {
-            shell: self.shell.clone(),
-            command: text.to_owned(),
-            create: false,
-            wait: ask.wait_options(),
-        };
+        if ask.watch.cancellation.is_cancelled() {
+            return Err(ActionError::Cancelled);
+        }
         // Known before the answer comes: the caller may give up the wait.
         self.current = Some(Current::default());
-        let answered = self.watched::<shell::Run>(&params, None, ask).await;
+        let answered = self.shell.run(text, ask.wait_options(), ask.watch).await;
         if let Answered::Failed(error) = &answered
             && reason(error).as_deref() == Some("busy")
         {
             // Another client has started a command here.
             self.current = None;
             return match self.look(Current::default()).await? {
-                Some(state) => Ok(self.busy(ask, state)),
+                Some(state) => Ok(self.busy(ask, &state)),
                 None => Err(ActionError::Refused(error.message().to_owned())),
             };
         }
@@ -263,72 +231,8 @@ impl<T: Tools> Conversation<T> {
     /// Waits for the current command.
     async fn wait(&mut self, ask: &Ask<'_>, is_sent: bool) -> Result<RunObservation, ActionError> {
         let Current { number, told } = self.current.unwrap_or_default();
-        let params = shell::WaitParams {
-            shell: self.shell.clone(),
-            command: number,
-            from: told,
-            wait: ask.wait_options(),
-        };
-        let answered = self.watched::<shell::Wait>(&params, told, ask).await;
+        let answered = self.shell.wait(number, told, ask.wait_options(), ask.watch).await;
         self.observe(answered, is_sent, ask)
-    }
-
-    /// Calls a tool that waits for a command, relays its output if the caller wants that, and interrupts the
-    /// command if the caller cancels.
-    async fn watched<M>(&self, params: &M::Params, from: Option<u64>, ask: &Ask<'_>) -> Answered
-    where
-        M: bridge_protocol::methods::MethodType<Result = CommandState>,
-        M::Params: Sync,
-    {
-        let (progress, mut pieces) = mpsc::channel(PIECES);
-        let progress = ask.watch.output.is_some().then_some(progress);
-        let call = self.tools.call::<M>(params, Listener { progress, cancellation: None });
-        tokio::pin!(call);
-        let relaying = async {
-            let Some(sink) = ask.watch.output else { return call.as_mut().await.map_err(Failure::Wire) };
-            let mut relay = Relay::new(&self.tools, &self.shell, sink, from);
-            let state = loop {
-                tokio::select! {
-                    biased;
-                    Some(piece) = pieces.recv() => relay.pass_on(&piece).await?,
-                    answer = &mut call => break answer.map_err(Failure::Wire)?,
-                }
-            };
-            while let Ok(piece) = pieces.try_recv() {
-                relay.pass_on(&piece).await?;
-            }
-            if state.ending.is_some() {
-                relay.finish(state.output.start, state.output.end).await?;
-            }
-            Ok(state)
-        };
-        let answered = tokio::select! {
-            answered = relaying => answered,
-            () = ask.watch.cancellation.cancelled() => return self.interrupt(call).await,
-        };
-        match answered {
-            Ok(state) => Answered::State(state),
-            Err(Failure::Wire(error)) => Answered::Failed(error),
-            Err(Failure::Relay(error)) => Answered::Lost(error),
-        }
-    }
-
-    /// Presses Ctrl-C for the command whose call this is.
-    async fn interrupt(
-        &self,
-        mut call: std::pin::Pin<&mut impl Future<Output = Result<CommandState, WireError>>>,
-    ) -> Answered {
-        for pause in INTERRUPT_PAUSES {
-            if let Err(error) = self.press(INTERRUPT).await {
-                return Answered::Lost(error);
-            }
-            match tokio::time::timeout(pause, call.as_mut()).await {
-                Ok(Ok(state)) => return Answered::Cancelled(Some(state)),
-                Ok(Err(error)) => return Answered::Failed(error),
-                Err(_) => {}
-            }
-        }
-        Answered::Cancelled(None)
     }
 
     /// Makes an observation of what a call has answered.
@@ -358,7 +262,7 @@ impl<T: Tools> Conversation<T> {
         let outcome = match &state.ending {
             Some(ending) => {
                 self.take_ending(state.command, ending);
-                check_alive(ending.ended, &self.shell).inspect_err(|_| self.reset())?;
+                check_alive(ending.ended, &self.shell.name).inspect_err(|_| self.reset())?;
                 let completion = match ending.ended {
                     HowEnded::ShellExited => Completion::ShellReplaced,
                     _ if !is_sent => Completion::InputNotSent,
@@ -390,8 +294,8 @@ impl<T: Tools> Conversation<T> {
         }
     }
 
-    fn busy(&mut self, ask: &Ask<'_>, state: CommandState) -> RunObservation {
-        let told = Told { lost: 0, ..self.tell(&state) };
+    fn busy(&mut self, ask: &Ask<'_>, state: &CommandState) -> RunObservation {
+        let told = Told { lost: 0, ..self.tell(state) };
         self.answer(ask, Outcome::Busy, told)
     }
 
@@ -404,9 +308,8 @@ impl<T: Tools> Conversation<T> {
             }
             None => {
                 let state = self.look(Current::default()).await?;
-                self.current = state
-                    .filter(|state| state.ending.is_none())
-                    .map(|state| Current { number: Some(state.command), told: None });
+                self.current =
+                    state.filter(|state| state.ending.is_none()).as_ref().map(Current::of);
             }
         }
         Ok(self.current.is_some())
@@ -416,8 +319,7 @@ impl<T: Tools> Conversation<T> {
     async fn resolve(&mut self) -> Result<Option<CommandState>, ActionError> {
         let state = self.look(Current::default()).await?;
         let state = state.filter(|state| state.command > self.last_told);
-        self.current =
-            state.as_ref().map(|state| Current { number: Some(state.command), told: None });
+        self.current = state.as_ref().map(Current::of);
         Ok(state)
     }
 
@@ -430,7 +332,7 @@ impl<T: Tools> Conversation<T> {
         };
         Ok(match state {
             None => Standing::None,
-            Some(state) if state.ending.is_none() => Standing::Running(state),
+            Some(state) if state.ending.is_none() => Standing::Running(Box::new(state)),
             Some(state) => {
                 let is_known = self.current.is_some_and(|current| current.told.is_some());
                 Standing::Ended(if is_known { state.output.text } else { String::new() })
@@ -438,21 +340,9 @@ impl<T: Tools> Conversation<T> {
         })
     }
 
-    /// The state of a command now, with the output that the agent has not been told; of the latest one if it has
-    /// no number. None if there is no such command, or others have been run since.
-    async fn look(&self, Current { number, told }: Current) -> Result<Option<CommandState>, ActionError> {
-        let wait = WaitOptions {
-            limit_ms: Some(0.0),
-            output_lines: Some(LINES),
-            ..WaitOptions::default()
-        };
-        let params =
-            shell::WaitParams { shell: self.shell.clone(), command: number, from: told, wait };
-        match self.tools.call::<shell::Wait>(&params, Listener::default()).await {
-            Ok(state) => Ok(Some(state)),
-            Err(error) if reason(&error).as_deref() == Some("noSuchCommand") => Ok(None),
-            Err(error) => Err(ActionError::of_shell(error)),
-        }
+    /// The state of a command now, with the output that the agent has not been told.
+    async fn look(&self, command: Current) -> Result<Option<CommandState>, ActionError> {
+        self.shell.look(command.number, command.told).await
     }
 
     /// Types the text for the current command. Returns whether it was sent: a command that has ended gets nothing.
@@ -465,37 +355,10 @@ impl<T: Tools> Conversation<T> {
             return Ok(false);
         }
         match ask.key {
-            Some(key) => self.press(&format!("C-{key}")).await?,
-            None => {
-                // Each line ends with what the Enter key sends.
-                let params = shell::InputParams {
-                    shell: self.shell.clone(),
-                    text: ask.text.replace('\n', "\r"),
-                    enter: true,
-                };
-                self.call::<shell::Input>(&params).await?;
-            }
+            Some(key) => self.shell.press(&format!("C-{key}")).await?,
+            None => self.shell.type_text(ask.text).await?,
         }
         Ok(true)
-    }
-
-    async fn press(&self, key: &str) -> Result<(), ActionError> {
-        let params =
-            shell::KeysParams { shell: self.shell.clone(), keys: vec![key.to_owned()] };
-        self.call::<shell::Keys>(&params).await?;
-        Ok(())
-    }
-
-    async fn call<M: bridge_protocol::methods::MethodType>(
-        &self,
-        params: &M::Params,
-    ) -> Result<M::Result, ActionError>
-    where
-        M::Params: Sync,
-        M::Result: Send,
-    {
-        let answer = self.tools.call::<M>(params, Listener::default()).await;
-        answer.map_err(ActionError::of_shell)
     }
 
     /// Takes what a shell says of itself when a command has ended.
@@ -540,74 +403,6 @@ impl<T: Tools> Conversation<T> {
     }
 }
 
-/// What a call that waits for a command has come to.
-enum Answered {
-    State(CommandState),
-    /// The caller has cancelled; the state is known if the command ended at that.
-    Cancelled(Option<CommandState>),
-    /// The tool answered with an error.
-    Failed(WireError),
-    /// Something else failed on the way.
-    Lost(ActionError),
-}
-
-/// Why a relayed call failed.
-enum Failure {
-    Wire(WireError),
-    Relay(ActionError),
-}
-
-impl From<ActionError> for Failure {
-    fn from(error: ActionError) -> Self {
-        Self::Relay(error)
-    }
-}
-
-/// Parameters of a shell for an agent.
-pub(super) fn create_params() -> shell::CreateParams {
-    let (columns, rows) = SIZE;
-    shell::CreateParams { columns: Some(columns), rows: Some(rows), ..Default::default() }
-}
-
-/// What the agent wants now.
-#[derive(Clone, Copy)]
-struct Ask<'a> {
-    run: &'a Run,
-    /// The command without the blanks around it.
-    text: &'a str,
-    /// The control key that the text means.
-    key: Option<char>,
-    patience: Patience,
-    watch: Watch<'a>,
-}
-
-impl Ask<'_> {
-    fn unfinished(&self) -> Outcome {
-        Outcome::Unfinished((!self.run.blocking).then_some(self.patience.quiet))
-    }
-
-    fn wait_options(&self) -> WaitOptions {
-        let quiet = (!self.run.blocking).then_some(self.patience.quiet);
-        let (lines, bytes) = match self.run.hidden {
-            true => (u32::MAX as usize, Some(HIDDEN_BYTES)),
-            false => (LINES, None),
-        };
-        WaitOptions {
-            quiet_ms: quiet.map(milliseconds),
-            limit_ms: self.patience.limit.map(milliseconds),
-            stream: self.watch.output.is_some(),
-            output_lines: Some(lines),
-            output_bytes: bytes,
-            ..WaitOptions::default()
-        }
-    }
-}
-
-/// A duration as it travels.
-pub(super) fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
-}
-
 /// A part of the output for the agent.
 #[derive(Default)]
 struct Told {
@@ -620,22 +415,6 @@ struct Told {
     lost: u64,
 }
 
-/// `C-c` and the like: exactly three characters.
-fn control_key(text: &str) -> Option<char> {
-    let mut rest = text.strip_prefix("C-")?.chars();
-    rest.next()
-        .filter(|key| key.is_ascii_alphabetic() && rest.next().is_none())
-        .map(|key| key.to_ascii_lowercase())
-}
-
-/// The terminal shows what was typed; the agent knows it already.
-fn without_echo(content: String, input: &str) -> String {
-    match content.trim_start().strip_prefix(input) {
-        Some(rest) if !input.is_empty() => rest.trim_start_matches([' ', '\n']).to_owned(),
-        _ => content,
-    }
-}
-
 fn check_alive(ended: HowEnded, shell: &ShellName) -> Result<(), ActionError> {
     match ended {
         HowEnded::AtPrompt | HowEnded::ShellExited => Ok(()),
@@ -645,26 +424,5 @@ fn check_alive(ended: HowEnded, shell: &ShellName) -> Result<(), ActionError> {
         HowEnded::ServerGone => Err(ActionError::Gone(
             "the tmux server has ended, and the command with it; run it again".into(),
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_three_characters_are_a_key() {
-        assert_eq!(control_key("C-c"), Some('c'));
-        assert_eq!(control_key("C-Z"), Some('z'));
-        for text in ["C-", "C-cc", "c-c", "C-1", "Enter", "Up", "C- "] {
-            assert_eq!(control_key(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_echo_is_removed_if_it_comes_first() {
-        assert_eq!(without_echo("John\nHello John".into(), "John"), "Hello John");
-        assert_eq!(without_echo("Name: John\nHello".into(), "John"), "Name: John\nHello");
-        assert_eq!(without_echo("  x".into(), ""), "  x");
     }
 }

@@ -176,7 +176,9 @@ impl ActionError {
                 Some(WireKind::InvalidParams | WireKind::NotFound | WireKind::Conflict) => {
                     Self::Invalid(text)
                 }
-                Some(WireKind::OutsideWorkspace) => FileError::new(FileProblem::Escapes, text).into(),
+                Some(WireKind::OutsideWorkspace) => {
+                    FileError::new(FileProblem::Escapes, text).into()
+                }
                 _ => Self::Call(error),
             },
         }
@@ -211,7 +213,7 @@ impl FileError {
             "tooLarge" => FileProblem::TooLarge { size: 0, limit: 0 },
             "noMatch" => FileProblem::NoMatch,
             "noHistory" => FileProblem::NoHistory,
-            "changedSince" | "versionChanged" => FileProblem::Changed,
+            "changed" | "changedSince" => FileProblem::Changed,
             "system" => FileProblem::System,
             _ => FileProblem::Other,
         };

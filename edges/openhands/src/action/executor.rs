@@ -17,8 +17,11 @@ use tokio::sync::Mutex;
 
 use super::{
     Action, ActionError, Cancellation, Observation, OutputSink, Page, Request, Run, RunIn,
-    RunObservation, Screenshot, cells,
-    conversation::{Conversation, Patience, create_params, milliseconds},
+    RunObservation, Screenshot,
+    agent_shell::create_params,
+    ask::{Patience, milliseconds},
+    cells,
+    conversation::Conversation,
     error::reason,
     files::Files,
 };
@@ -248,7 +251,8 @@ impl<T: Tools> Executor<T> {
         let url = if url.starts_with("http://") || url.starts_with("https://") {
             url
         } else {
-            let path = self.absolute(Path::new(url.strip_prefix("file://").unwrap_or(&url))).await?;
+            let path =
+                self.absolute(Path::new(url.strip_prefix("file://").unwrap_or(&url))).await?;
             path.to_string_lossy().into_owned()
         };
         let params = page::BrowseParams { url, limit_ms: timeout.map(milliseconds) };

@@ -1,5 +1,8 @@
 //! Reads, writes and edits files for an agent, with the `file/*` tools of a runtime.
 
+mod access;
+mod view;
+
 use std::{
     collections::HashMap,
     ffi::OsStr,
@@ -7,20 +10,17 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
-use bridge_protocol::methods::{MethodType, file};
-use sandbox_files::{LINES_REPORTED, line_count, media_type_by_name, select_lines};
+use bridge_protocol::methods::file;
+use sandbox_files::{LINES_REPORTED, line_count, media_type_by_name};
 
 use super::{
     ActionError, Edit, EditCommand, EditObservation, Edition, FileError, FileProblem, Observation,
-    Read, ReadAs, ReadContent, Write, text_edit::{self, TextEdit},
+    Read, ReadAs, ReadContent, Write,
+    text_edit::{self, TextEdit},
 };
-use crate::tools::{Listener, Tools};
+use crate::tools::Tools;
+use access::Document;
 
-/// Larger files are not read in one go.
-const READ_BYTES: u64 = 64 << 20;
-/// Larger files are not edited.
-const EDIT_BYTES: u64 = 10 << 20;
 /// Extensions of files that are handed over as data.
 const MEDIA: [&str; 9] = ["png", "jpg", "jpeg", "bmp", "gif", "pdf", "mp4", "webm", "ogg"];
 /// Extensions of documents, which no editor of text shall touch.
@@ -39,14 +39,6 @@ pub(crate) struct Files<T> {
     /// Files that the agent has created, with their first text. Undoing a creation does not remove the file; it only
     /// undoes what came later.
     created: Mutex<HashMap<PathBuf, String>>,
-}
-
-/// Text of a file with its version.
-struct Document {
-    /// With `\n` for every line end.
-    text: String,
-    version: Option<file::Version>,
-    is_utf8: bool,
 }
 
 impl<T: Tools> Files<T> {
@@ -105,8 +97,11 @@ impl<T: Tools> Files<T> {
 
     /// Keeps a picture. Returns whether it could be kept.
     pub(crate) async fn keep(&self, path: &Path, base64: String) -> bool {
-        let params =
-            file::WriteParams { text: None, base64: Some(base64), ..write_params(path, String::new()) };
+        let params = file::WriteParams {
+            text: None,
+            base64: Some(base64),
+            ..write_params(path, String::new())
+        };
         match self.call::<file::Write>(&params).await {
             Ok(_) => true,
             Err(error) => {
@@ -272,151 +267,6 @@ impl<T: Tools> Files<T> {
             }
             _ => Ok(()),
         }
-    }
-
-    async fn view(&self, path: &Path, range: Option<[i64; 2]>) -> Result<ReadContent, ActionError> {
-        let is_directory = self.stat(path).await?.kind == file::FileKind::Directory;
-        let Some([first, last]) = range else {
-            return if is_directory { self.view_directory(path).await } else { self.view_whole(path).await };
-        };
-        let wrong = |hint: String| ActionError::Argument {
-            name: "view_range",
-            value: format!("[{first}, {last}]"),
-            hint,
-        };
-        if is_directory {
-            return Err(wrong("A directory has no lines; leave the range out.".into()));
-        }
-        let text = self.document(path).await?.text;
-        let lines = line_count(&text);
-        let from = usize::try_from(first).unwrap_or(0);
-        if from < 1 || from > lines {
-            return Err(wrong(format!("The first line must be one of the file's: 1 to {lines}.")));
-        }
-        if last != -1 && last < first {
-            return Err(wrong("The last line must not come before the first.".into()));
-        }
-        let to = usize::try_from(last).unwrap_or(lines);
-        let chosen = select_lines(&text, from, to.min(lines));
-        let chosen = chosen.strip_suffix('\n').unwrap_or(chosen);
-        Ok(ReadContent::Lines {
-            text: chosen.to_owned(),
-            first: from,
-            only: (to > lines).then_some(lines),
-        })
-    }
-
-    async fn view_whole(&self, path: &Path) -> Result<ReadContent, ActionError> {
-        Ok(ReadContent::Lines { text: self.document(path).await?.text, first: 1, only: None })
-    }
-
-    async fn view_directory(&self, path: &Path) -> Result<ReadContent, ActionError> {
-        let params =
-            file::ListParams { path: shown(path), nested: true, hidden: false, limit: None };
-        let listing = self.call::<file::List>(&params).await?;
-        let top = shown(path);
-        let top = top.trim_end_matches('/');
-        let show = |entry: &file::FileEntry| {
-            let is_directory = entry.target.unwrap_or(entry.kind) == file::FileKind::Directory;
-            format!("{top}/{}{}", entry.path, if is_directory { "/" } else { "" })
-        };
-        let mut entries = vec![format!("{top}/")];
-        entries.extend(listing.entries.iter().map(show));
-        Ok(ReadContent::Directory { entries, hidden: listing.hidden_left_out })
-    }
-
-    /// The text of a file as it is edited: in any encoding, with `\n` for every line end.
-    async fn document(&self, path: &Path) -> Result<Document, ActionError> {
-        let params = file::ReadParams {
-            path: shown(path),
-            limit_bytes: Some(EDIT_BYTES),
-            ..file::ReadParams::default()
-        };
-        match self.call::<file::Read>(&params).await {
-            Ok(file::ReadResult::Text { text, encoding, version, .. }) => {
-                let is_utf8 = encoding == "UTF-8";
-                let text = if text.contains('\r') { text.replace("\r\n", "\n") } else { text };
-                Ok(Document { text, version, is_utf8 })
-            }
-            Ok(_) => {
-                let text = format!("{} is binary: read it as bytes", path.display());
-                Err(FileError::new(FileProblem::Binary, text).into())
-            }
-            Err(error) => Err(self.with_size(path, EDIT_BYTES, error).await),
-        }
-    }
-
-    /// The text of a file, empty if there is none or it is no text.
-    async fn text_or_nothing(&self, path: &Path) -> Result<String, ActionError> {
-        match self.document(path).await {
-            Ok(document) => Ok(document.text),
-            Err(ActionError::File(FileError {
-                problem: FileProblem::NotFound | FileProblem::Binary | FileProblem::TooLarge { .. },
-                ..
-            })) => Ok(String::new()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The text of a file in UTF-8, with its byte order mark: the mark is a part of the lines that are kept.
-    async fn utf8(&self, path: &Path) -> Result<String, ActionError> {
-        let (bytes, _) = self.bytes(path).await?;
-        match String::from_utf8(bytes) {
-            Ok(text) if !text.contains('\0') => return Ok(text),
-            _ => {}
-        }
-        // Not UTF-8, or not text at all: the runtime knows.
-        match self.document(path).await {
-            Ok(Document { is_utf8: true, text, .. }) => Ok(text),
-            Ok(_) => Err(ActionError::NotUtf8(path.to_owned())),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn bytes(&self, path: &Path) -> Result<(Vec<u8>, Option<file::Version>), ActionError> {
-        let params = file::ReadParams {
-            path: shown(path),
-            raw: true,
-            limit_bytes: Some(READ_BYTES),
-            ..file::ReadParams::default()
-        };
-        match self.call::<file::Read>(&params).await {
-            Ok(file::ReadResult::Raw { base64, version }) => {
-                let bytes = BASE64_STANDARD.decode(base64).map_err(|error| {
-                    ActionError::Internal(format!("the content cannot be read: {error}"))
-                })?;
-                Ok((bytes, version))
-            }
-            Ok(_) => Err(ActionError::Internal("the runtime did not return raw bytes".into())),
-            Err(error) => Err(self.with_size(path, READ_BYTES, error).await),
-        }
-    }
-
-    /// Adds the size of a file that is too large.
-    async fn with_size(&self, path: &Path, limit: u64, error: ActionError) -> ActionError {
-        match error {
-            ActionError::File(FileError { problem: FileProblem::TooLarge { .. }, text }) => {
-                let size = self.stat(path).await.map_or(0, |found| found.size);
-                FileError::new(FileProblem::TooLarge { size, limit }, text).into()
-            }
-            error => error,
-        }
-    }
-
-    async fn stat(&self, path: &Path) -> Result<file::StatResult, ActionError> {
-        self.call::<file::Stat>(&file::StatParams { path: shown(path), follow: true }).await
-    }
-
-    /// Calls a `file/*` tool.
-    pub(super) async fn call<M: MethodType>(
-        &self,
-        params: &M::Params,
-    ) -> Result<M::Result, ActionError>
-    where
-        M::Params: Sync,
-        M::Result: Send,
-    {
-        self.tools.call::<M>(params, Listener::default()).await.map_err(ActionError::of_file)
     }
 }
 

@@ -10,6 +10,8 @@
 //! next action can wait again, type into it or press a key, and gets what was printed since. Only
 //! a [`Cancellation`] interrupts it.
 
+mod agent_shell;
+mod ask;
 mod cancellation;
 mod cells;
 mod commands;

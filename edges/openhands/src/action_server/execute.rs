@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     action::{
-        Action, ActionError, Cancellation, ErrorKind, OutputPiece, OutputSink, Read, ReadAs, Request,
-        Watch,
+        Action, ActionError, Cancellation, ErrorKind, OutputPiece, OutputSink, Read, ReadAs,
+        Request, Watch,
     },
     event::{Answer, Event},
 };

@@ -93,9 +93,9 @@ pub async fn serve(
     let mut accepting = tokio::spawn(accepting.into_future());
 
     let started = async {
-        let sandbox = Sandbox::open(sandbox).await.map_err(|error| {
-            ActionError::Unavailable(error.to_string())
-        })?;
+        let sandbox = Sandbox::open(sandbox)
+            .await
+            .map_err(|error| ActionError::Unavailable(error.to_string()))?;
         // Now that the state directory is known to be ours. An editor that does not start is no reason not to serve
         // the rest; its token is then null.
         let editor = server.plugins.editor.as_ref().and_then(|it| Editor::start(it).ok());

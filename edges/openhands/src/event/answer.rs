@@ -87,8 +87,7 @@ fn of(asked: &Asked, observation: Observation, form: ErrorForm) -> Answer {
 /// What went wrong is told in the way of the action: some are `error`s, some are results that
 /// begin with a certain word.
 fn failed(asked: &Asked, error: &ActionError, cwd: &Path, form: ErrorForm) -> Answer {
-    let is_binary =
-        matches!(error, ActionError::File(file) if file.problem == FileProblem::Binary);
+    let is_binary = matches!(error, ActionError::File(file) if file.problem == FileProblem::Binary);
     let text = match asked {
         Asked::View { .. } if is_binary => texts::BINARY_FILE.into(),
         Asked::View { path } => match texts::editor_error(error, path, "") {
@@ -105,8 +104,7 @@ fn failed(asked: &Asked, error: &ActionError, cwd: &Path, form: ErrorForm) -> An
             texts::file_error(error, &cwd.join(path).display().to_string(), cwd)
         }
         Asked::Browse { interactively }
-            if !form.typed
-                && (*interactively || matches!(error, ActionError::Unavailable(_))) =>
+            if !form.typed && (*interactively || matches!(error, ActionError::Unavailable(_))) =>
         {
             texts::NO_BROWSER.into()
         }
@@ -124,7 +122,14 @@ fn of_error(text: String, error: &ActionError, form: ErrorForm) -> Answer {
 }
 
 fn new(observation: &'static str, message: String, content: String, extras: Extras) -> Answer {
-    Answer { message, cause: None, observation: observation.to_owned(), content, extras, success: None }
+    Answer {
+        message,
+        cause: None,
+        observation: observation.to_owned(),
+        content,
+        extras,
+        success: None,
+    }
 }
 
 fn of_run(run: RunObservation, form: ErrorForm) -> Answer {

@@ -35,7 +35,10 @@ impl BrokerTools {
 
     /// The params with the route in them. A tool whose params name a file has a `path` of its own, which leads to
     /// the runtime that has the file.
-    fn routed<M: MethodType>(&self, params: &M::Params) -> Result<Box<RawValue>, serde_json::Error> {
+    fn routed<M: MethodType>(
+        &self,
+        params: &M::Params,
+    ) -> Result<Box<RawValue>, serde_json::Error> {
         let Route { runtime_id, path } = &self.route;
         if runtime_id.is_none() && path.is_none() {
             return to_raw_value(params);
@@ -65,7 +68,8 @@ impl Tools for BrokerTools {
         M::Result: Send,
     {
         let params = self.routed::<M>(params).map_err(|error| {
-            ErrorKind::InvalidParams.error(format!("cannot print the params of {}: {error}", M::NAME))
+            ErrorKind::InvalidParams
+                .error(format!("cannot print the params of {}: {error}", M::NAME))
         })?;
         let mut call = self.client.call_raw(M::NAME, Some(params), None);
         let canceller = call.canceller();
@@ -96,7 +100,8 @@ impl Tools for BrokerTools {
     }
 
     async fn directory(&self) -> Result<PathBuf, WireError> {
-        let runtimes = self.client.call::<ListRuntimes>(&Empty {}, None).await.map_err(into_wire)?;
+        let runtimes =
+            self.client.call::<ListRuntimes>(&Empty {}, None).await.map_err(into_wire)?;
         match chosen(&runtimes, &self.route).and_then(|runtime| runtime.workspace_folders.first()) {
             Some(folder) => Ok(PathBuf::from(folder)),
             None => {
@@ -122,7 +127,9 @@ fn chosen<'a>(runtimes: &'a [RuntimeInfo], route: &Route) -> Option<&'a RuntimeI
             let holds = |folder: &&String| Path::new(path).starts_with(folder);
             runtime.workspace_folders.iter().filter(holds).map(String::len).max()
         };
-        return able.filter(|runtime| depth(runtime).is_some()).max_by_key(|runtime| depth(runtime));
+        return able
+            .filter(|runtime| depth(runtime).is_some())
+            .max_by_key(|runtime| depth(runtime));
     }
     match (able.next(), able.next()) {
         (Some(only), None) => Some(only),
@@ -165,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_route_leads_to_one_runtime_or_to_none() {
-        let [outer, inner] =
-            [("outer", "/w"), ("inner", "/w/in")].map(|(id, folder)| runtime(id, folder, "file/read"));
+        let [outer, inner] = [("outer", "/w"), ("inner", "/w/in")]
+            .map(|(id, folder)| runtime(id, folder, "file/read"));
         let edge = runtime("edge", "/w/in/deep", "action/execute");
         let runtimes = [outer, inner, edge];
         let id = |route: &Route| chosen(&runtimes, route).map(|runtime| &*runtime.runtime_id);

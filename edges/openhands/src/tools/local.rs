@@ -53,7 +53,7 @@ impl Tools for LocalTools {
                 }
             },
         };
-        parsed::<M>(&*answer?)
+        parsed::<M>(&answer?)
     }
 
     async fn directory(&self) -> Result<PathBuf, WireError> {
@@ -81,8 +81,8 @@ impl Tools for FileTools {
         M::Params: Sync,
         M::Result: Send,
     {
-        let answer = self.0.answer(M::NAME, Some(&*printed::<M>(params)?)).await;
-        parsed::<M>(&*answer?)
+        let answer = self.0.answer(M::NAME, Some(&printed::<M>(params)?)).await;
+        parsed::<M>(&answer?)
     }
 
     async fn directory(&self) -> Result<PathBuf, WireError> {

@@ -24,6 +24,8 @@ pub struct Rules {
     workspace_folders: Vec<String>,
     #[serde(default)]
     focused: bool,
+    #[serde(default)]
+    edge: bool,
     /// Methods to register beyond those that the rules name.
     #[serde(default)]
     methods: Vec<String>,
@@ -103,7 +105,7 @@ impl Rules {
             workspace_folders: self.workspace_folders.clone(),
             methods,
             focused: self.focused,
-            edge: false,
+            edge: self.edge,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What goes wrong with shells, files, disk, descriptors and memory.
+//! Faults of shells, files, disk, descriptors and memory.
 
 use std::fs::OpenOptions;
 use std::path::PathBuf;
@@ -11,25 +11,26 @@ use rand::seq::IndexedRandom;
 use rustix::process::Resource;
 use serde_json::json;
 
-use crate::asking::{expect_tmux_again, request, use_file};
 use crate::client::Client;
 use crate::fault::Fault;
 use crate::processes::{Process, kib, open_files, within};
-use crate::shells::Loss;
+use crate::sandbox_calls::{expect_new_tmux, request, use_file};
+use crate::shell_model::Loss;
 use crate::world::World;
 
-/// Memory that the daemon may still take when it gets little more.
-const LITTLE_MORE: u64 = 8 << 20;
+/// Bytes that the daemon may allocate beyond its present memory under [`Fault::LimitMemory`].
+const MORE_MEMORY: u64 = 8 << 20;
 
-/// Files about a session and one of its shells that may be cut short. The log and its index are not among
-/// them: what was cut off a recording cannot be found again.
-const SESSION_FILES: [&str; 5] = ["session.json", "expected", "pid", "start", "command"];
-/// Not among them either: `builtin.so`, which living shells execute, as they do programs.
+/// Files of a shell that may be truncated. The log and its index are not in the list: a lost part of a
+/// recording cannot be restored.
+const SHELL_FILES: [&str; 5] = ["session.json", "expected", "pid", "start", "command"];
+/// Files of all shells that may be truncated. `builtin.so` is not in the list: living shells execute it, like a
+/// program.
 const STATE_FILES: [&str; 3] = ["owner.lock", "tmux.conf", "init.bash"];
 const CONNECTION_FILES: [&str; 2] = ["chaos.json", "chaos.host.json"];
 
 impl World {
-    pub fn trouble(&mut self, fault: Fault, random: &mut StdRng) {
+    pub fn apply_to_sandbox(&mut self, fault: Fault, random: &mut StdRng) {
         let mut socket = self.observer();
         match fault {
             Fault::Run => self.shells.run(&mut socket, random),
@@ -40,7 +41,7 @@ impl World {
                 if let Some(name) = self.shells.choose(random) {
                     let pid = nix::unistd::Pid::from_raw(self.shells.pid(name).cast_signed());
                     nix::sys::signal::kill(pid, Signal::SIGKILL).unwrap();
-                    self.shells.expect_another(&mut socket, name);
+                    self.shells.expect_replacement(&mut socket, name);
                 }
             }
             Fault::KillRecorder => self.kill_recorder(&mut socket, random),
@@ -61,7 +62,7 @@ impl World {
             Fault::KillTmux => {
                 self.tmux_server().signal(Signal::SIGKILL);
                 self.shells.expect_none();
-                expect_tmux_again(&mut socket);
+                expect_new_tmux(&mut socket);
             }
             Fault::FillDisk => {
                 if self.disk.fill() {
@@ -71,24 +72,24 @@ impl World {
                     if request(&mut socket, "shell/create", &extra).is_ok() {
                         request(&mut socket, "shell/close", &extra).unwrap();
                     }
-                    self.disk.make_room();
+                    self.disk.free();
                     self.shells.finish_all(&mut socket);
                 }
             }
             Fault::FillDiskAndKillDaemon => {
                 if self.disk.fill() {
                     self.kill_daemon();
-                    let mut daemon = self.start_daemon_in_vain();
+                    let mut daemon = self.start_failing_daemon();
                     assert_eq!(daemon.wait().code(), Some(125), "{}", daemon.stderr());
                     assert!(daemon.stderr().contains("No space left"), "{}", daemon.stderr());
-                    self.disk.make_room();
+                    self.disk.free();
                     self.start_daemon();
                 }
             }
             Fault::ExhaustDescriptors => self.exhaust_descriptors(&mut socket, random),
             Fault::LimitMemory => self.limit_memory(random),
             Fault::TruncateState => self.truncate_state(random),
-            other => unreachable!("{other:?} is no trouble with the sandbox"),
+            other => unreachable!("{other:?} is no fault of the sandbox"),
         }
     }
 
@@ -98,13 +99,13 @@ impl World {
         recorder.signal(Signal::SIGKILL);
         self.shells.expect_loss(name);
         if random.random_bool(0.5) {
-            // At once: what is printed before there is another recorder is lost, but the command ends.
+            // Run a command at once: output before the next recorder starts is lost, but the command ends.
             self.shells.try_to_run_in(socket, name, random, Loss::Unknown);
         }
-        wait_until("another recorder", || self.recorder(name).pid != recorder.pid);
+        wait_until("a new recorder", || self.recorder(name).pid != recorder.pid);
     }
 
-    /// Who is connected goes on, who comes has to wait.
+    /// Takes all free file descriptors of the daemon. Existing connections keep working; new ones wait.
     fn exhaust_descriptors(&mut self, socket: &mut Socket, random: &mut StdRng) {
         let daemon = self.daemon.program.pid();
         let (port, token) = (self.daemon.port(), self.daemon.text("token").to_owned());
@@ -130,13 +131,15 @@ impl World {
     fn limit_memory(&mut self, random: &mut StdRng) {
         let daemon = self.daemon.program.pid();
         let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&self.daemon)).collect();
-        let most = kib(daemon, "VmData") * 1024 + LITTLE_MORE;
+        let most = kib(daemon, "VmData") * 1024 + MORE_MEMORY;
         let lives = within(daemon, Resource::Data, most, || {
-            clients.iter_mut().all(|client| client.ask(random) && client.ask_much(random))
+            clients
+                .iter_mut()
+                .all(|client| client.send_requests(random) && client.send_large_request(random))
                 && clients.iter_mut().all(Client::read)
         });
         if !lives {
-            self.mourn_daemon();
+            self.await_daemon_end();
             self.start_daemon();
         }
     }
@@ -148,7 +151,7 @@ impl World {
             (0, _) => self.files().join(CONNECTION_FILES.choose(random).unwrap()),
             (1, _) | (_, None) => state.join(STATE_FILES.choose(random).unwrap()),
             (_, Some(name)) => {
-                state.join("sessions").join(name).join(SESSION_FILES.choose(random).unwrap())
+                state.join("sessions").join(name).join(SHELL_FILES.choose(random).unwrap())
             }
         };
         self.kill_daemon();
@@ -158,11 +161,11 @@ impl World {
         }
         self.start_daemon();
         if let Some(name) = shell {
-            self.shells.expect_at_least_no_trace(&mut self.daemon.client(), name);
+            self.shells.expect_shell_or_its_end(&mut self.daemon.client(), name);
         }
     }
 
-    /// The recorder of a shell, when it has begun.
+    /// Waits until the recorder of a shell has begun to record, and returns its process.
     fn recorder(&self, name: &str) -> Process {
         let directory = self.state().join("sessions").join(name);
         self.find("a recorder that has begun", |process| {
@@ -175,7 +178,8 @@ impl World {
         })
     }
 
-    /// The server was started by the client, and has the same arguments; but it is nobody's child.
+    /// The tmux server. It was started by the tmux client and has the same arguments, but as an orphan it is
+    /// our child.
     fn tmux_server(&self) -> Process {
         self.find("the tmux server", |process| {
             self.is_tmux(process) && process.parent == std::process::id()

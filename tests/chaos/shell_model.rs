@@ -1,5 +1,5 @@
-//! The shells of the daemon's sandbox, and what is known of them: what a shell has printed and logged
-//! must be found again, byte for byte, whatever happened since.
+//! A model of the shells in the daemon's sandbox. It knows the expected state and output of each shell, and
+//! checks that all logged output stays readable, byte for byte, after any fault.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-use crate::asking::{info, list, read, request, wait_for_end, waiting, word};
+use crate::sandbox_calls::{info, list, read, request, wait_for_end, wait_params, word};
 
 const NAMES: [&str; 3] = ["main", "build", "logs"];
 
-/// Milliseconds after which a wait for a command that may be held up returns.
-const A_MOMENT: u64 = 200;
+/// Limit in milliseconds for the first wait for a command, which a fault may block.
+const SHORT_WAIT_MS: u64 = 200;
 
-/// What a shell may have printed before it is closed.
+/// A shell whose log is longer is closed at the next rest.
 const LOG_BYTES: usize = 512 << 10;
 
-/// What output of a command may be missing.
+/// The part of a command's output that may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Nothing,
-    /// What the answer says.
+    /// As many bytes as the result reports.
     Counted,
-    /// Whatever was printed while nobody recorded.
+    /// All output that was printed while no recorder ran.
     Unknown,
 }
 
-/// All shells that should be there, by name.
+/// All shells that must exist, by name.
 #[derive(Default)]
 pub struct Shells {
     known: BTreeMap<&'static str, Shell>,
@@ -38,22 +38,23 @@ pub struct Shells {
 
 struct Shell {
     pid: u64,
-    /// A variable that only this very process has.
+    /// Value of the shell variable `kept`. It shows that the shell is still the same process.
     kept: String,
-    /// What its log holds.
+    /// Content of the log at the latest check.
     log: Vec<u8>,
+    /// Number of the latest command.
     latest: Value,
     unfinished: Option<Unfinished>,
 }
 
-/// A command whose result is still to be checked.
+/// A command whose result has not been checked yet.
 struct Unfinished {
     expected: Vec<u8>,
-    /// The variable afterwards.
+    /// Value of the variable `kept` after the command.
     kept: String,
     loss: Loss,
     waits_for_input: bool,
-    /// Whether it was accepted; otherwise it may never have run.
+    /// Whether `shell/run` succeeded. If not, the command may never have run.
     accepted: bool,
 }
 
@@ -62,7 +63,7 @@ impl Shells {
         self.known.len()
     }
 
-    /// One of those that are there.
+    /// A random shell, if there is one.
     pub fn choose(&self, random: &mut StdRng) -> Option<&'static str> {
         self.known.keys().copied().collect::<Vec<_>>().choose(random).copied()
     }
@@ -71,7 +72,7 @@ impl Shells {
         self.known[name].pid as u32
     }
 
-    /// Runs a command in one of the shells, which starts if need be, and checks what it printed.
+    /// Runs a command in a random shell, which starts if it does not exist, and checks the output.
     pub fn run(&mut self, socket: &mut Socket, random: &mut StdRng) {
         let name = NAMES.choose(random).unwrap();
         if self.known.get(name).is_some_and(Shell::waits_for_input) {
@@ -84,7 +85,8 @@ impl Shells {
         self.finish(socket, name);
     }
 
-    /// Runs a command that prints, waits for a line, and prints again; whoever asked leaves.
+    /// Runs a command that prints, waits for a line of input, and prints again. The client disconnects while
+    /// the command waits.
     pub fn leave(&mut self, mut socket: Socket, random: &mut StdRng) {
         let name = NAMES.choose(random).unwrap();
         if self.known.get(name).is_none_or(|shell| shell.unfinished.is_none()) {
@@ -93,7 +95,7 @@ impl Shells {
         }
     }
 
-    /// Runs a command while something is wrong. What became of it is checked by [`Shells::finish_all`].
+    /// Runs a command while a fault is active. [`Shells::finish_all`] checks its result.
     pub fn try_to_run(&mut self, socket: &mut Socket, random: &mut StdRng, loss: Loss) {
         if let Some(name) = self.choose(random) {
             self.try_to_run_in(socket, name, random, loss);
@@ -112,7 +114,8 @@ impl Shells {
         }
     }
 
-    /// Follows a flood of output without reading it at first: what was left out is in the log.
+    /// Streams a flood of output to a client that does not read it until the command has ended. Each piece
+    /// must be in the log at its offset.
     pub fn stream(&mut self, mut follower: Socket, socket: &mut Socket, random: &mut StdRng) {
         let Some(name) = self.choose(random) else { return };
         if self.known[name].unfinished.is_some() {
@@ -141,13 +144,16 @@ impl Shells {
         self.commands += 1;
     }
 
-    /// Closes shells that have printed much, as one does, so that a long run does not fill the disk.
-    pub fn close_the_longest(&mut self, socket: &mut Socket) {
+    /// Closes shells with long logs, so that a long run does not fill the disk.
+    pub fn close_long_logs(&mut self, socket: &mut Socket) {
         self.known.retain(|name, shell| {
             let stays = shell.log.len() <= LOG_BYTES;
             if !stays {
                 socket.call("shell/close", json!({"shell": name}));
-                assert!(!process_exists(shell.pid as u32), "{name} is closed and lives");
+                assert!(
+                    !process_exists(shell.pid as u32),
+                    "{name} is closed, but its process is alive"
+                );
             }
             stays
         });
@@ -158,7 +164,7 @@ impl Shells {
         socket: &mut Socket,
         name: &'static str,
         random: &mut StdRng,
-        question: Option<String>,
+        prompt: Option<String>,
         loss: Loss,
     ) {
         let (before, after) = (self.kept(name), word(random));
@@ -166,12 +172,12 @@ impl Shells {
         let mut command = format!("echo \"${{kept-none}}\"; kept={after}; seq 1 {lines}");
         let mut expected = format!("{before}\r\n");
         expected.extend((1..=lines).map(|line| format!("{line}\r\n")));
-        if let Some(question) = &question {
-            command.push_str(&format!("; printf {question}; read -rs answer; echo \"$answer\""));
-            expected.push_str(&format!("{question}line\r\n"));
+        if let Some(prompt) = &prompt {
+            command.push_str(&format!("; printf {prompt}; read -rs answer; echo \"$answer\""));
+            expected.push_str(&format!("{prompt}line\r\n"));
         }
-        let params = json!({"shell": name, "create": true, "command": command, "limitMs": A_MOMENT,
-            "returnOnInput": question.is_some()});
+        let params = json!({"shell": name, "create": true, "command": command, "limitMs": SHORT_WAIT_MS,
+            "returnOnInput": prompt.is_some()});
         let answer = request(socket, "shell/run", &params);
         assert!(answer.is_ok() || loss != Loss::Nothing, "{name}: {answer:?}");
         self.known.entry(name).or_insert_with(|| Shell::new(socket, name));
@@ -180,13 +186,13 @@ impl Shells {
             expected: expected.into_bytes(),
             kept: after,
             loss,
-            waits_for_input: question.is_some(),
+            waits_for_input: prompt.is_some(),
             accepted: answer.is_ok(),
         };
         self.known.get_mut(name).unwrap().unfinished = Some(unfinished);
     }
 
-    /// Lets all commands come to their end, and checks their output.
+    /// Waits for the end of all commands, and checks their output.
     pub fn finish_all(&mut self, socket: &mut Socket) {
         for name in NAMES {
             self.finish(socket, name);
@@ -199,9 +205,9 @@ impl Shells {
         if unfinished.waits_for_input {
             socket.type_secretly(name, "line");
         }
-        let ended = match request(socket, "shell/wait", &waiting(name)) {
+        let ended = match request(socket, "shell/wait", &wait_params(name)) {
             Ok(ended) => ended,
-            // It would have been the first one.
+            // The command did not run, and it would have been the first of its shell.
             Err(error) if !unfinished.accepted && error["data"]["reason"] == "noSuchCommand" => {
                 return;
             }
@@ -210,7 +216,7 @@ impl Shells {
         if ended["command"] == shell.latest {
             assert!(
                 !unfinished.accepted,
-                "{name}: a command that was accepted has vanished: {ended}"
+                "{name}: a command that was accepted has not run: {ended}"
             );
             return;
         }
@@ -242,7 +248,7 @@ impl Shells {
         );
     }
 
-    /// A shell whose recorder was killed while a command was running may have lost some of its output.
+    /// The recorder of a shell was killed: a running command may lose some of its output.
     pub fn expect_loss(&mut self, name: &str) {
         if let Some(unfinished) =
             self.known.get_mut(name).and_then(|shell| shell.unfinished.as_mut())
@@ -251,10 +257,10 @@ impl Shells {
         }
     }
 
-    /// A shell was killed: another must take its place.
-    pub fn expect_another(&mut self, socket: &mut Socket, name: &str) {
+    /// A shell was killed: waits until a new one has replaced it.
+    pub fn expect_replacement(&mut self, socket: &mut Socket, name: &str) {
         let shell = self.known.get_mut(name).unwrap();
-        wait_until("another shell at its prompt", || {
+        wait_until("a new shell at its prompt", || {
             let now = info(socket, name);
             now["pid"] != shell.pid && now["state"] == "idle"
         });
@@ -269,7 +275,7 @@ impl Shells {
         }
     }
 
-    /// The shells went down with their tmux server: their processes must end.
+    /// The tmux server was killed: waits for the end of all shells.
     pub fn expect_none(&mut self) {
         for shell in std::mem::take(&mut self.known).into_values() {
             let pid = shell.pid as u32;
@@ -277,8 +283,8 @@ impl Shells {
         }
     }
 
-    /// One of the files about a shell was spoilt. It may be lost, but then nothing of it may be left.
-    pub fn expect_at_least_no_trace(&mut self, socket: &mut Socket, name: &str) {
+    /// A state file of a shell was truncated. The shell may be lost, but then its process must end.
+    pub fn expect_shell_or_its_end(&mut self, socket: &mut Socket, name: &str) {
         let shell = &self.known[name];
         let there = list(socket).into_iter().find(|there| there["shell"] == name);
         if there.is_none_or(|there| there["pid"] != shell.pid) {
@@ -288,7 +294,7 @@ impl Shells {
         }
     }
 
-    /// Every shell must be there, be the same process, and have everything in its log that it ever had.
+    /// Checks that every shell exists, is the same process, and has lost nothing of its log.
     pub fn check(&mut self, socket: &mut Socket) {
         let there = list(socket);
         assert_eq!(there.len(), self.known.len(), "{there:?}");
@@ -323,7 +329,7 @@ impl Shell {
     }
 }
 
-/// Whether the part is the whole with some of it left out.
+/// Whether `part` is `whole` with some bytes left out.
 fn is_part(part: &[u8], whole: &[u8]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|byte| rest.any(|other| other == byte))

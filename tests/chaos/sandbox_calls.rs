@@ -1,4 +1,4 @@
-//! What is asked of the sandbox, and what it may answer.
+//! Calls of the sandbox's tools, and the errors that they may return.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use serde_json::{Value, json};
 
-/// What the sandbox may answer when something is wrong.
+/// Error kinds that the sandbox may return while a fault is active.
 const KINDS: [&str; 8] = [
     "NoSpace",
     "Conflict",
@@ -20,8 +20,9 @@ const KINDS: [&str; 8] = [
     "ShuttingDown",
 ];
 
-/// Writes, changes and reads a file of the workspace; it must be as it should, or as it was.
-pub fn use_file(socket: &mut Socket, workspace: &Path, random: &mut StdRng, all_is_well: bool) {
+/// Writes a file of the workspace. Afterwards it must have the new content or, if a fault is active and the
+/// write failed, the old content.
+pub fn use_file(socket: &mut Socket, workspace: &Path, random: &mut StdRng, must_succeed: bool) {
     let path = workspace.join("file");
     let before = std::fs::read(&path).ok();
     let text = word(random).repeat(random.random_range(1..5000));
@@ -29,8 +30,8 @@ pub fn use_file(socket: &mut Socket, workspace: &Path, random: &mut StdRng, all_
     match request(socket, "file/write", &params) {
         Ok(_) => assert_eq!(std::fs::read_to_string(&path).unwrap(), text),
         Err(error) => {
-            assert!(!all_is_well, "cannot write: {error}");
-            assert_eq!(std::fs::read(&path).ok(), before, "half a file after {error}");
+            assert!(!must_succeed, "cannot write: {error}");
+            assert_eq!(std::fs::read(&path).ok(), before, "the file changed despite {error}");
         }
     }
     let names: Vec<_> = std::fs::read_dir(workspace).unwrap().flatten().collect();
@@ -38,7 +39,7 @@ pub fn use_file(socket: &mut Socket, workspace: &Path, random: &mut StdRng, all_
     assert_eq!(names.len(), expected, "left over in the workspace: {names:?}");
 }
 
-/// One request that gets exactly one answer: the result, or an error of a kind that may be.
+/// Sends one request and checks that it gets exactly one answer: a result, or an error of an allowed kind.
 pub fn request(socket: &mut Socket, method: &str, params: &Value) -> Result<Value, Value> {
     let id = socket.ask(method, params.clone());
     let answer = socket.answer_to(id);
@@ -60,10 +61,11 @@ pub fn request(socket: &mut Socket, method: &str, params: &Value) -> Result<Valu
     }
 }
 
-/// tmux was lost, or our connection to it. Who asks too early gets an error; then a new shell works.
-pub fn expect_tmux_again(socket: &mut Socket) {
+/// Waits until shells work again after the tmux server, or the connection to it, was lost. Calls before that
+/// fail with `HostGone`.
+pub fn expect_new_tmux(socket: &mut Socket) {
     let probe = json!({"shell": "probe"});
-    wait_until("a shell of a new tmux", || {
+    wait_until("a shell in a new tmux server", || {
         request(socket, "shell/create", &probe)
             .inspect_err(|error| assert_eq!(error["data"]["kind"], "HostGone", "{error}"))
             .is_ok()
@@ -81,17 +83,17 @@ pub fn info(socket: &mut Socket, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("shell {name} is lost"))
 }
 
-pub fn waiting(name: &str) -> Value {
+pub fn wait_params(name: &str) -> Value {
     json!({"shell": name, "limitMs": 20_000})
 }
 
 pub fn wait_for_end(socket: &mut Socket, name: &str) -> Value {
-    let ended = socket.call("shell/wait", waiting(name));
+    let ended = socket.call("shell/wait", wait_params(name));
     assert_eq!(ended["state"], "finished", "the command in {name} does not end: {ended}");
     ended
 }
 
-/// A range of a shell's log.
+/// Reads a range of a shell's log.
 pub fn read(socket: &mut Socket, name: &str, start: u64, end: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {

@@ -1,0 +1,201 @@
+//! The calls that a conversation makes to its shell.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bridge_protocol::WireError;
+use bridge_protocol::methods::MethodType;
+use bridge_protocol::methods::shell::{self, CommandState, ShellName, WaitOptions};
+use tokio::sync::mpsc;
+
+use super::{ActionError, Watch, error::reason, relay::Relay};
+use crate::tools::{Listener, Tools};
+
+/// The size of the terminals: wide, so that programs do not fold their lines.
+const SIZE: (u16, u16) = (1000, 200);
+/// Lines that an observation shows, as agents know it from terminals with a history of about ten thousand
+/// lines and a screen. Of more output only the end is told.
+pub(super) const LINES: usize = 10_500;
+/// Pieces of output that may wait to be relayed.
+const PIECES: usize = 16;
+
+/// The key that interrupts a command.
+const INTERRUPT: &str = "C-c";
+/// Pauses after each press of Ctrl-C, in which a cancelled command may end. Between two programs of one command
+/// a shell may lose the key, so it is pressed again. After the last pause the caller is told that the action was
+/// cancelled, and the command goes on.
+const INTERRUPT_PAUSES: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(1)];
+
+/// A shell of an agent, by its name.
+#[derive(Debug, Clone)]
+pub(super) struct AgentShell<T> {
+    pub(super) tools: T,
+    pub(super) name: ShellName,
+}
+
+/// What a call that waits for a command has come to.
+pub(super) enum Answered {
+    /// The command has ended, or the wait for it.
+    State(CommandState),
+    /// The caller has cancelled; the state is known if the command ended at that.
+    Cancelled(Option<CommandState>),
+    /// The tool answered with an error.
+    Failed(WireError),
+    /// Another call failed on the way.
+    Lost(ActionError),
+}
+
+/// Why a relayed call failed.
+enum Failure {
+    Wire(WireError),
+    Relay(ActionError),
+}
+
+impl From<ActionError> for Failure {
+    fn from(error: ActionError) -> Self {
+        Self::Relay(error)
+    }
+}
+
+impl<T: Tools> AgentShell<T> {
+    /// Gets or creates the shell.
+    pub(super) async fn open(&self) -> Result<(), ActionError> {
+        let params =
+            shell::CreateParams { shell: Some(self.name.clone()), reuse: true, ..create_params() };
+        self.call::<shell::Create>(&params).await?;
+        Ok(())
+    }
+
+    /// Runs a text and waits for it.
+    pub(super) async fn run(&self, text: &str, wait: WaitOptions, watch: Watch<'_>) -> Answered {
+        let command = text.to_owned();
+        let params = shell::RunParams { shell: self.name.clone(), command, create: false, wait };
+        self.watched::<shell::Run>(&params, None, watch).await
+    }
+
+    /// Waits for a command; for the latest one if it has no number. The output begins at `from`.
+    pub(super) async fn wait(
+        &self,
+        number: Option<u64>,
+        from: Option<u64>,
+        wait: WaitOptions,
+        watch: Watch<'_>,
+    ) -> Answered {
+        let params = shell::WaitParams { shell: self.name.clone(), command: number, from, wait };
+        self.watched::<shell::Wait>(&params, from, watch).await
+    }
+
+    /// The state of a command now, with its output from this offset on; of the latest one if it has no number.
+    /// None if there is no such command, or others have been run since.
+    pub(super) async fn look(
+        &self,
+        number: Option<u64>,
+        from: Option<u64>,
+    ) -> Result<Option<CommandState>, ActionError> {
+        let wait = WaitOptions {
+            limit_ms: Some(0.0),
+            output_lines: Some(LINES),
+            ..WaitOptions::default()
+        };
+        let params = shell::WaitParams { shell: self.name.clone(), command: number, from, wait };
+        match self.tools.call::<shell::Wait>(&params, Listener::default()).await {
+            Ok(state) => Ok(Some(state)),
+            Err(error) if reason(&error).as_deref() == Some("noSuchCommand") => Ok(None),
+            Err(error) => Err(ActionError::of_shell(error)),
+        }
+    }
+
+    /// Types a text and presses Enter.
+    pub(super) async fn type_text(&self, text: &str) -> Result<(), ActionError> {
+        // Each line ends with what the Enter key sends.
+        let text = text.replace('\n', "\r");
+        let params = shell::InputParams { shell: self.name.clone(), text, enter: true };
+        self.call::<shell::Input>(&params).await?;
+        Ok(())
+    }
+
+    /// Presses a key.
+    pub(super) async fn press(&self, key: &str) -> Result<(), ActionError> {
+        let params = shell::KeysParams { shell: self.name.clone(), keys: vec![key.to_owned()] };
+        self.call::<shell::Keys>(&params).await?;
+        Ok(())
+    }
+
+    /// Calls a tool that waits for a command, relays its output if the caller wants that, and interrupts the
+    /// command if the caller cancels.
+    async fn watched<M>(&self, params: &M::Params, from: Option<u64>, watch: Watch<'_>) -> Answered
+    where
+        M: MethodType<Result = CommandState>,
+        M::Params: Sync,
+    {
+        let (progress, mut pieces) = mpsc::channel(PIECES);
+        let progress = watch.output.is_some().then_some(progress);
+        let call = self.tools.call::<M>(params, Listener { progress, cancellation: None });
+        tokio::pin!(call);
+        let relaying = async {
+            let Some(sink) = watch.output else {
+                return call.as_mut().await.map_err(Failure::Wire);
+            };
+            let mut relay = Relay::new(&self.tools, &self.name, sink, from);
+            let state = loop {
+                tokio::select! {
+                    biased;
+                    Some(piece) = pieces.recv() => relay.pass_on(&piece).await?,
+                    answer = &mut call => break answer.map_err(Failure::Wire)?,
+                }
+            };
+            while let Ok(piece) = pieces.try_recv() {
+                relay.pass_on(&piece).await?;
+            }
+            if state.ending.is_some() {
+                relay.finish(state.output.start, state.output.end).await?;
+            }
+            Ok(state)
+        };
+        let answered = tokio::select! {
+            // First, so that the shell has the command before anything is pressed for it.
+            biased;
+            answered = relaying => answered,
+            () = watch.cancellation.cancelled() => return self.interrupt(call).await,
+        };
+        match answered {
+            Ok(state) => Answered::State(state),
+            Err(Failure::Wire(error)) => Answered::Failed(error),
+            Err(Failure::Relay(error)) => Answered::Lost(error),
+        }
+    }
+
+    /// Presses Ctrl-C for the command whose call this is.
+    async fn interrupt(
+        &self,
+        mut call: Pin<&mut impl Future<Output = Result<CommandState, WireError>>>,
+    ) -> Answered {
+        for pause in INTERRUPT_PAUSES {
+            if let Err(error) = self.press(INTERRUPT).await {
+                return Answered::Lost(error);
+            }
+            match tokio::time::timeout(pause, call.as_mut()).await {
+                Ok(Ok(state)) => return Answered::Cancelled(Some(state)),
+                Ok(Err(error)) => return Answered::Failed(error),
+                Err(_) => {}
+            }
+        }
+        Answered::Cancelled(None)
+    }
+
+    async fn call<M: MethodType>(&self, params: &M::Params) -> Result<M::Result, ActionError>
+    where
+        M::Params: Sync,
+        M::Result: Send,
+    {
+        let answer = self.tools.call::<M>(params, Listener::default()).await;
+        answer.map_err(ActionError::of_shell)
+    }
+}
+
+/// Parameters of a shell for an agent.
+pub(super) fn create_params() -> shell::CreateParams {
+    let (columns, rows) = SIZE;
+    shell::CreateParams { columns: Some(columns), rows: Some(rows), ..Default::default() }
+}

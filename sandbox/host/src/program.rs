@@ -1,0 +1,128 @@
+//! The command line of the program `sandbox`.
+
+mod doctor;
+mod host;
+mod logging;
+mod shell;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::{Parser, Subcommand};
+use sandbox_pages::{Browser, CHROMIUM, Shown, ShownBy, Source, answer_owner};
+use sandbox_shells::Helper;
+
+/// Shells, files, cells and web pages for agents.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the tools of a workspace to a bridge daemon
+    #[command(after_help = host::HELP)]
+    Host(Box<host::HostArguments>),
+    /// Work with shells that stay when this program ends
+    #[command(after_help = shell::HELP)]
+    Shell(Box<shell::ShellCommand>),
+    /// Print the text and the links of a web page
+    Browse {
+        /// How many seconds it may take
+        #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = seconds)]
+        limit: Duration,
+        /// The Chromium that shows it; without it the page is fetched as it is
+        #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM)]
+        browser_program: PathBuf,
+        /// Its address
+        url: String,
+    },
+    /// Say what this machine offers to sandboxes
+    Doctor,
+    /// Show the page that a line of JSON asks for; started by `sandbox host`
+    #[command(hide = true)]
+    ShowPage,
+    #[command(flatten)]
+    Helper(Helper),
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        // Recorders are many: no runtime and no log.
+        Command::Helper(helper) => {
+            helper.run()?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Host(arguments) => {
+            let _log = logging::start(&arguments.log);
+            block_on(host::run(*arguments))
+        }
+        Command::Shell(command) => block_on(shell::run(*command)),
+        Command::Browse { limit, browser_program: chromium, url } => {
+            block_on(browse(Browser { chromium, by: ShownBy::Us }, url, limit))
+        }
+        Command::Doctor => doctor::run(),
+        Command::ShowPage => match answer_owner()? {
+            true => Ok(ExitCode::SUCCESS),
+            false => Ok(ExitCode::FAILURE),
+        },
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
+    number.ok_or_else(|| "not a number of seconds, 0 or more".to_owned())
+}
+
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(work);
+    // A file operation may still be under way on a slow disk; it must not keep the program.
+    runtime.shutdown_background();
+    done
+}
+
+async fn browse(browser: Browser, url: String, limit: Duration) -> anyhow::Result<ExitCode> {
+    ensure!(
+        url.starts_with("http://") || url.starts_with("https://"),
+        "{url} is no web page: its address begins with http:// or https://"
+    );
+    let shown = browser.show(Source::Web(url), limit).await.context("showing the page")?;
+    let Shown { text, error, .. } = shown;
+    if let Some(error) = error {
+        bail!("the page cannot be shown: {error}");
+    }
+    writeln!(io::stdout(), "{text}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_host_has_exactly_one_connection() {
+        let check = |flags: &[&str]| {
+            let common = ["sandbox", "host", "--workspace", "/w", "--session", "s"];
+            Arguments::try_parse_from(common.iter().chain(flags)).is_ok()
+        };
+        assert!(check(&["--connection-fd", "3"]));
+        assert!(check(&["--connect", "unix:/s", "--token-file", "/t"]));
+        assert!(!check(&[]));
+        assert!(!check(&["--connect", "unix:/s"]));
+        assert!(!check(&["--connection-fd", "3", "--connect", "unix:/s", "--token-file", "/t"]));
+        assert!(!check(&["--connection-fd", "3", "--token-file", "/t"]));
+    }
+}
