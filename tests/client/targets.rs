@@ -14,7 +14,7 @@ fn received(log: &std::path::Path) -> Vec<Value> {
 #[test]
 fn the_flags_become_runtime_id_and_path_in_the_parameters() {
     let daemon = Daemon::start();
-    let rules = json!({"runtimeId": "w1", "rules": [
+    let rules = json!({"runtimeId": "w1", "workspaceFolders": ["/"], "rules": [
         {"method": "shell/list", "result": {"shells": []}},
         {"method": "shell/create", "result": {
             "shell": "s", "state": "idle", "cwd": "/w", "pid": 1, "columns": 1, "rows": 1, "restarts": 0, "logEnd": 0,
