@@ -48,6 +48,22 @@ pub fn scripted(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf)
     (host, log)
 }
 
+/// A scripted host with the runtimeId `w1` that serves tools, which the session's own host token does not allow.
+pub fn scripted_tools(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf) {
+    let token = daemon.runtime_directory().join("token");
+    let tools = "shell/*,file/*,cell/*,page/*,vscode/*";
+    let arguments = ["token", "--host", "--runtime", "w1", "--tools", tools, "--output"];
+    let mut command = daemon.command("bridge-client");
+    command.args(["--session", daemon.text("session")]).args(arguments).arg(&token);
+    assert_eq!(finish(Program::start(command)).code, Some(0));
+    let log = daemon.runtime_directory().join("log.jsonl");
+    let mut command = daemon.scripted_host(rules);
+    command.arg("--token-file").arg(&token);
+    let host = Program::start(command.arg("--log").arg(&log));
+    assert!(serde_json::from_str::<Value>(&host.line()).unwrap()["runtimeId"].is_string());
+    (host, log)
+}
+
 #[test]
 fn a_scripted_host_answers_by_the_first_matching_rule() {
     let daemon = Daemon::start();
