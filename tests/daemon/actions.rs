@@ -348,3 +348,45 @@ fn a_shell_that_is_closed_under_a_command_is_gone() {
     );
     assert_eq!(told(&client.act("run", json!({"command": "echo new"}))), ("run", "new"));
 }
+
+#[test]
+fn an_action_uses_the_tools_of_the_runtime_that_its_caller_chose() {
+    let folder = run_directory();
+    let folder = folder.path().canonicalize().unwrap();
+    let flag = format!("other={}", folder.display());
+    let sandbox = SandboxDaemon::start_with(&["--sandbox", &flag]);
+    let mut client = sandbox.client();
+    let mut act = |action: Value, member: &str, value: &str| {
+        let mut params = action;
+        params[member] = json!(value);
+        client.call("action/execute", params)
+    };
+    let workspace = sandbox.workspace();
+    // The same shell name is another shell in another runtime.
+    for (member, value, home) in [
+        ("runtimeId", "sandbox", &workspace),
+        ("runtimeId", "other", &folder),
+        ("path", folder.join("any").to_str().unwrap(), &folder),
+        ("path", workspace.to_str().unwrap(), &workspace),
+    ] {
+        let ran = act(run("pwd"), member, value);
+        assert_eq!(told(&ran), ("run", home.to_str().unwrap()), "{member} {value}");
+        let write = json!({"action": "write", "args": {"path": "by", "content": value}});
+        let written = act(write, member, value);
+        assert_eq!(written["extras"]["path"], home.join("by").to_str().unwrap(), "{written}");
+        assert_eq!(std::fs::read_to_string(home.join("by")).unwrap(), format!("{value}\n"));
+    }
+    // A relative path is one of the chosen runtime also where the agent has no shell.
+    let mut shellless = json!({"action": "mkdir", "args": {"path": "new"}, "shell": "none"});
+    let made = act(shellless.clone(), "runtimeId", "other");
+    assert_eq!(told(&made), ("success", &*format!("Done: {}", folder.join("new").display())));
+    shellless["args"]["path"] = json!(workspace.join("new"));
+    let outside = act(shellless, "runtimeId", "other");
+    assert_eq!(outside["extras"]["error_id"], "outside_workspace", "{outside}");
+
+    let error = client.refused("action/execute", run("pwd"));
+    assert_eq!(error["data"]["kind"], "AmbiguousRuntime", "{error}");
+    let mut nobody = run("pwd");
+    nobody["runtimeId"] = json!("nobody");
+    assert_eq!(client.refused("action/execute", nobody)["data"]["kind"], "HostUnavailable");
+}

@@ -42,19 +42,20 @@ fn browse(url: &str) -> Value {
     json!({"action": "browse", "args": {"url": url}, "actionId": "page"})
 }
 
-/// The programs that show pages for a daemon.
+/// The programs that show pages for a daemon: children of its sandbox.
 fn helpers(sandbox: &SandboxDaemon) -> Vec<u32> {
-    let daemon = sandbox.daemon.program.pid().to_string();
+    let daemon = sandbox.daemon.program.pid();
     let read = |pid: &u32, name| {
         std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default()
     };
-    let is_child = |pid: &u32| {
-        read(pid, "stat").rsplit(')').next().unwrap().split(' ').nth(2) == Some(&daemon)
+    let parent = |pid: &u32| -> Option<u32> {
+        read(pid, "stat").rsplit(')').next()?.split(' ').nth(2)?.parse().ok()
     };
+    let is_grandchild = |pid: &u32| parent(pid).and_then(|pid| parent(&pid)) == Some(daemon);
     let processes = std::fs::read_dir("/proc").unwrap();
     let pids = processes.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     let is_helper = |pid: &u32| read(pid, "cmdline").ends_with("/sandbox\0show-page\0");
-    pids.filter(is_child).filter(is_helper).collect()
+    pids.filter(is_helper).filter(is_grandchild).collect()
 }
 
 #[test]
