@@ -2,7 +2,6 @@
 
 use std::hint::black_box;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
