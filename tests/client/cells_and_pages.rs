@@ -1,4 +1,5 @@
-use harness::{Daemon, Program, command};
+use harness::{Daemon, Program, SandboxDaemon, command, kernel_python, wait_until};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::relays::scripted_tools;
@@ -94,4 +95,57 @@ fn pages_are_printed_and_their_pictures_saved() {
         say(&daemon, &["page", "browse", "http://c/", "--picture", picture.to_str().unwrap()]);
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.contains("there is no picture of the page"), "{}", said.stderr);
+}
+
+#[test]
+fn cells_run_in_the_kernel_of_a_shell() {
+    let sandbox = SandboxDaemon::start_with(&["--kernel-python", kernel_python()]);
+    let cell = |arguments: &[&str]| say(&sandbox.daemon, &[&["cell"], arguments].concat());
+    let check = |arguments: &[&str], code: i32, lines: &[&str]| {
+        let said = cell(arguments);
+        assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.stderr);
+        assert_eq!(said.lines, lines, "{arguments:?}");
+    };
+    let environment = "mkdir sub; cd sub; export NAME=World";
+    assert_eq!(say(&sandbox.daemon, &["shell", "run", environment]).code, Some(0));
+    check(&["run", "import os; print(os.environ['NAME']); x = 6; x * 7"], 0, &["World", "42"]);
+    check(&["run", "os.path.basename(os.getcwd())"], 0, &["'sub'"]);
+    check(&["run", "--shell", "other", "'x' in globals()"], 0, &["False"]);
+    let failed = cell(&["run", "1/0"]);
+    assert_eq!(failed.code, Some(1));
+    assert_eq!(failed.lines.last().unwrap(), "ZeroDivisionError: division by zero");
+    let slow = "import time; time.sleep(1000)";
+    assert_eq!(cell(&["run", "--limit", "0.5", slow]).code, Some(124));
+    let program = start(
+        &sandbox.daemon,
+        &["cell", "run", "open('ready', 'w'); import time; time.sleep(1000)"],
+    );
+    let ready = sandbox.workspace().join("sub/ready");
+    wait_until("the cell to begin", || ready.exists());
+    program.signal(Signal::SIGINT);
+    assert_eq!(finish(program).code, Some(130));
+    check(&["run", "x + 1"], 0, &["7"]);
+    check(&["restart"], 0, &[]);
+    check(&["run", "'x' in globals()"], 0, &["False"]);
+    check(&["run", "--restart", "x = 1"], 0, &[]);
+}
+
+#[test]
+fn pages_of_the_workspace_are_shown() {
+    let sandbox = SandboxDaemon::start_with(&["--browser-program", "/no/such/browser"]);
+    let page = "<h1>A title</h1><a href='next.html'>next</a>";
+    std::fs::create_dir(sandbox.workspace().join("docs")).unwrap();
+    std::fs::write(sandbox.workspace().join("docs/page.html"), page).unwrap();
+    let docs = sandbox.workspace().join("docs");
+    for arguments in [
+        &["page", "browse", "docs/page.html"][..],
+        &["page", "--in", docs.to_str().unwrap(), "browse", "page.html"],
+    ] {
+        let said = say(&sandbox.daemon, arguments);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        assert!(said.lines.iter().any(|line| line.contains("A title")), "{:?}", said.lines);
+    }
+    let said = say(&sandbox.daemon, &["page", "browse", "missing.html"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("missing.html"), "{}", said.stderr);
 }

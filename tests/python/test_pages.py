@@ -1,4 +1,4 @@
-"""Web pages of agents through a real daemon and the program that shows them."""
+"""Web pages through a real daemon, as actions of agents and as a tool."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Callable
 
 from vscode_bridge import agent
+from vscode_bridge.tools import Tools
 
 from bridge import Daemon
 
@@ -36,3 +37,17 @@ def test_web_pages(
     assert "A title" in page.content
     assert "[1]: /next" in page.content
     assert agent.browse(url).error
+
+
+def test_pages_as_a_tool(
+    start_daemon: Callable[..., Daemon], enter: Callable[[Daemon], Daemon], workspace: Path
+) -> None:
+    flags = ["--sandbox", str(workspace), "--browser-program", "/no/such/browser"]
+    enter(start_daemon(*flags))
+    with Tools() as tools, HTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        page = tools.browse(f"http://127.0.0.1:{server.server_port}/")
+        assert "A title" in page.text
+        assert (page.picture, page.error) == (None, None)
+        tools.write("page.html", "<h1>Another</h1>")
+        assert "Another" in tools.browse("page.html").text

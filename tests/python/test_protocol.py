@@ -124,7 +124,7 @@ def test_each_code_has_its_exception(code: int, exception: type) -> None:
 
 def test_every_code_of_the_protocol_page_is_known() -> None:
     page = (ROOT / "PROTOCOL.md").read_text(encoding="utf-8")
-    table = page[page.index("## 8. Errors") : page.index("## 9.")]
+    table = page[page.index("## 9. Errors") : page.index("## 10.")]
     rows = [line.split("|") for line in table.splitlines() if line.startswith("| -32")]
     documented = {int(row[1]): row[2].strip() for row in rows}
     assert documented == {code: kind for code, (kind, _) in _exceptions._BY_CODE.items()}

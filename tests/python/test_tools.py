@@ -200,6 +200,26 @@ def test_what_is_not_complete_says_so(tools: Tools, workspace: Path) -> None:
     assert len(tools.grep("x", hidden=True)) == 3
 
 
+def test_a_file_that_has_changed_is_left_alone(tools: Tools) -> None:
+    first = tools.write("a", "one\n").version
+    assert tools.read("a").version == first
+    assert tools.read_bytes("a").version == first
+    second = tools.write("a", "two\n", if_version=first).version
+    for change in (
+        lambda: tools.write("a", "three\n", if_version=first),
+        lambda: tools.replace("a", "two", "three", if_version=first),
+        lambda: tools.insert("a", 0, "three", if_version=first),
+    ):
+        with pytest.raises(Conflict) as caught:
+            change()
+        assert caught.value.data["reason"] == "changed"
+        assert caught.value.data["version"] == second
+    assert tools.read("a") == "two\n"
+    assert tools.replace("a", "two", "three", if_version=second).version == tools.read("a").version
+    tools.create("new", "x\n")
+    assert tools.undo("new").version is None
+
+
 def test_directories(tools: Tools) -> None:
     tools.make_directory("a/b")
     with pytest.raises(RequestRefused) as caught:
