@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use bridge_daemon::broker::{
-    Broker, Effect, Event, Grant, HostGrant, HostWait, Limits, PeerId,
-};
+use bridge_daemon::broker::{Broker, Effect, Event, Grant, HostGrant, HostWait, Limits, PeerId};
 use bridge_protocol::methods::RegisterParams;
 use bridge_protocol::{Dialect, Message, Rights, SessionId};
 use clap::{Args, ValueEnum};
@@ -100,11 +98,8 @@ impl Exchange {
         let session: SessionId = "bench".parse().expect("the name is well-formed");
         let mut broker = Broker::new(session, Limits::default(), HostWait::UntilDeadline);
         let now = Instant::now();
-        let host = HostGrant::general([], &[]);
-        for (peer, grant) in [
-            (Self::CLIENT, Grant::Client(Rights::ALL)),
-            (Self::HOST, Grant::Host(Arc::new(host))),
-        ] {
+        let host = Grant::Host(HostGrant::general([], &[]).into());
+        for (peer, grant) in [(Self::CLIENT, Grant::Client(Rights::ALL)), (Self::HOST, host)] {
             broker.handle(Event::Connected { peer, grant, dialect: Dialect::JsonRpc }, now);
         }
         let registration = RegisterParams {

@@ -41,5 +41,9 @@ fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Res
 /// program that we run.
 fn keep_memory_private() {
     #[cfg(target_os = "linux")]
-    let _ = nix::sys::prctl::set_dumpable(false);
+    if let Err(error) =
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
+        tracing::warn!(%error, "other processes of this user can read the memory of this one");
+    }
 }

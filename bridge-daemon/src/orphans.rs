@@ -1,27 +1,29 @@
 //! Programs that we start end with us, even when we are killed.
 
-use std::io;
-
-use nix::sys::signal::Signal;
 use tokio::process::Command;
 
 /// Makes the kernel send the program SIGTERM when we are gone. Only Linux can; elsewhere a killed
 /// daemon leaves its programs behind.
+#[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub fn end_with_us(command: &mut Command) {
-    let parent = nix::unistd::getpid();
+    use rustix::io::Errno;
+    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+
+    let parent = getpid();
     // SAFETY: only async-signal-safe system calls are made, and nothing is allocated.
-    #[cfg(target_os = "linux")]
     unsafe {
         command.pre_exec(move || {
-            nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+            set_parent_process_death_signal(Some(Signal::TERM))?;
             // We may have died before the call above.
-            match nix::unistd::getppid() == parent {
+            match getppid() == Some(parent) {
                 true => Ok(()),
-                false => Err(io::Error::from_raw_os_error(nix::libc::ESRCH)),
+                false => Err(Errno::SRCH.into()),
             }
         });
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (command, parent, Signal::SIGTERM, io::ErrorKind::Other);
 }
+
+/// Does nothing: this system has no way to tie a program's life to ours.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with_us(_: &mut Command) {}

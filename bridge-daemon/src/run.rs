@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge_protocol::env::no_proxy;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -110,8 +109,10 @@ async fn supervise(
 }
 
 fn pass_on(child: &Child, signal: i32) {
-    if let (Some(pid), Ok(signal)) = (child.id(), Signal::try_from(signal)) {
-        let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+        // It may have ended already.
+        let _ = kill_process(pid, signal);
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use nix::sys::stat::{FileStat, SFlag, fstat};
+use rustix::fs::{FileType, fstat};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -99,16 +99,16 @@ impl Parent {
 /// The process that started us. Without pidfds its id is looked at now and then, and compared with the
 /// one we started under: whoever adopts us need not be process 1.
 #[cfg(not(target_os = "linux"))]
-struct Parent(nix::unistd::Pid);
+struct Parent(Option<rustix::process::Pid>);
 
 #[cfg(not(target_os = "linux"))]
 impl Parent {
     fn now() -> Self {
-        Self(nix::unistd::getppid())
+        Self(rustix::process::getppid())
     }
 
     async fn died(self) {
-        while nix::unistd::getppid() == self.0 {
+        while rustix::process::getppid() == self.0 {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
@@ -127,6 +127,6 @@ async fn wait_until_idle(daemon: &Daemon, limit: Option<Duration>) {
 }
 
 fn is_pipe_or_socket(stream: &impl AsFd) -> bool {
-    let kind = |stat: FileStat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
-    fstat(stream).is_ok_and(|stat| matches!(kind(stat), SFlag::S_IFIFO | SFlag::S_IFSOCK))
+    let kind = fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }

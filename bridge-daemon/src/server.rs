@@ -82,7 +82,7 @@ impl Server {
 
     /// Accepts on a Unix socket until dropped. Only the user that runs the daemon comes in.
     pub async fn serve_unix(self: Arc<Self>, listener: UnixListener) -> io::Result<()> {
-        let own = nix::unistd::geteuid().as_raw();
+        let own = rustix::process::geteuid().as_raw();
         let accept = || async {
             let (socket, _) = listener.accept().await?;
             check_user(socket.peer_cred()?.uid(), own)?;
@@ -270,8 +270,9 @@ fn check_user(theirs: u32, own: u32) -> io::Result<()> {
 
 /// The system is out of something; trying again at once would only burn the processor.
 fn is_exhaustion(error: &io::Error) -> bool {
-    use nix::libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
-    matches!(error.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM))
+    use rustix::io::Errno;
+    let exhaustion = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| exhaustion.contains(&errno))
 }
 
 #[cfg(test)]

@@ -49,9 +49,9 @@ pub enum ErrorKind {
     VersionMismatch,
     /// Several runtimes fit equally well: name one by `runtimeId` or by a `path` in its folders.
     AmbiguousRuntime,
-    /// The token does not allow this. Make one that does: `bridge-client token`.
+    /// The token does not allow the request. Make a token that does: `bridge-client token`.
     Forbidden,
-    /// A client tried what only a host may do, or the reverse.
+    /// A client called a method that is for hosts only, or the reverse.
     WrongRole,
     /// There is no such shell, command, file or line.
     NotFound,

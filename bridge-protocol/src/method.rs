@@ -1,4 +1,4 @@
-//! The catalogue: methods that hosts serve, and those the daemon answers itself.
+//! Looks methods up by name: aliases, timeouts, needed rights, and the methods that the daemon answers itself.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::methods::{
 };
 use crate::rights::Rights;
 
-/// A method that every VS Code host serves. A host may offer others by registering their names.
+/// A method that every VS Code host serves. A host may serve others by registering their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// Ask a language model.
@@ -16,12 +16,12 @@ pub enum Method {
     ShowMessage,
     /// Run an editor command.
     ExecuteCommand,
-    /// Read what was said in a conversation.
+    /// Read the messages of a conversation.
     GetChatHistory,
 }
 
 impl Method {
-    /// All of them.
+    /// All methods of this type.
     pub const ALL: [Self; 4] =
         [Self::Chat, Self::ShowMessage, Self::ExecuteCommand, Self::GetChatHistory];
 
@@ -35,8 +35,7 @@ impl Method {
         }
     }
 
-    /// Finds a method by its name or an alias: with or without `vscode/`, in camelCase or in
-    /// snake_case.
+    /// Finds a method by its name or an alias: with or without `vscode/`, in camelCase or in snake_case.
     pub fn from_name(name: &str) -> Option<Self> {
         match name.strip_prefix("vscode/").unwrap_or(name) {
             "chat" => Some(Self::Chat),
@@ -53,18 +52,18 @@ pub fn is_own(name: &str) -> bool {
     name.starts_with("bridge/") || name.starts_with("runtime/")
 }
 
-/// Deadline of a request that names none.
+/// Timeout of a request for this method that names none.
 pub fn default_timeout(name: &str) -> Duration {
     within(name).default_timeout()
 }
 
-/// Longest deadline of a request; a longer one is shortened to this.
+/// Longest timeout of a request for this method; a longer one is reduced to this.
 pub fn longest_timeout(name: &str) -> Duration {
     within(name).longest_timeout()
 }
 
-/// The rights that a client needs to call a method. One that the catalogue does not list may do anything, so
-/// it needs all of them.
+/// The rights that a client needs to call a method. A method that the catalogue does not list may do anything,
+/// so it needs all rights.
 pub fn needed_rights(name: &str) -> Rights {
     spec(name).map_or(Rights::ALL, |spec| spec.needs)
 }
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_daemon_keeps_two_families_of_names_for_itself() {
+    fn the_daemon_answers_two_families_of_methods_itself() {
         for name in ["bridge/status", "runtime/register", "bridge/"] {
             assert!(is_own(name), "{name}");
         }

@@ -1,30 +1,30 @@
-//! What a client token allows its holder to do.
+//! The rights of a client token.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One kind of thing that a client may do. Each method of a host needs one or more.
+/// One kind of thing that a client may do. Each tool needs one or more rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     /// Talk to the person and to the language model: `vscode/chat`, `vscode/showMessage`.
     Chat,
-    /// Look at files, shells and their output.
+    /// Read files, and the state and output of shells.
     Read,
     /// Change files.
     Write,
-    /// Run programs: commands, cells, web pages.
+    /// Run commands and cells, and open web pages.
     Run,
     /// Use the editor: its commands, its language services, its debugger.
     Editor,
 }
 
 impl Right {
-    /// All of them.
+    /// All rights.
     pub const ALL: [Self; 5] = [Self::Chat, Self::Read, Self::Write, Self::Run, Self::Editor];
 
-    /// The word for it on the wire and in `--rights`.
+    /// Name of the right on the wire and in `--rights`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
@@ -40,17 +40,17 @@ impl Right {
     }
 }
 
-/// A set of rights. On the wire a list of words, in order; in flags the words with commas between them.
+/// A set of rights. On the wire it is a sorted list of names; in flags the names are separated by commas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights(u8);
 
 impl Rights {
-    /// No right at all: enough for the daemon's own methods.
+    /// No rights, which is enough for the daemon's own methods.
     pub const NONE: Self = Self(0);
-    /// Every right, also for methods that the catalogue does not list.
+    /// All rights. Only these allow methods that the catalogue does not list.
     pub const ALL: Self = Self::of(&Right::ALL);
 
-    /// These rights.
+    /// The set of these rights.
     pub const fn of(rights: &[Right]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < rights.len() {
@@ -60,17 +60,17 @@ impl Rights {
         Self(bits)
     }
 
-    /// Whether all of `other` are among these.
+    /// Whether this set has all rights of `other`.
     pub const fn include(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Those of `other` that are not among these.
+    /// The rights of `other` that this set does not have.
     pub const fn missing(self, other: Self) -> Self {
         Self(other.0 & !self.0)
     }
 
-    /// The rights one by one.
+    /// The rights of this set, sorted.
     pub fn iter(self) -> impl Iterator<Item = Right> {
         Right::ALL.into_iter().filter(move |right| self.0 & right.bit() != 0)
     }
@@ -86,9 +86,9 @@ impl fmt::Display for Rights {
     }
 }
 
-/// A word that names no right.
+/// A word that is not the name of a right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{word:?} is no right: use chat, read, write, run or editor, with commas between them")]
+#[error("there is no right {word:?}: use chat, read, write, run or editor, separated by commas")]
 pub struct UnknownRight {
     /// The word.
     pub word: String,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_read_and_printed_as_words() {
+    fn rights_are_parsed_and_printed_by_name() {
         let rights: Rights = "run, read".parse().unwrap();
         assert_eq!(rights.to_string(), "read,run");
         assert_eq!(serde_json::to_string(&rights).unwrap(), r#"["read","run"]"#);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_includes_its_parts_and_no_others() {
+    fn a_set_includes_its_subsets_only() {
         let rights = Rights::of(&[Right::Read, Right::Run]);
         assert!(rights.include(Rights::of(&[Right::Run])));
         assert!(rights.include(Rights::NONE));

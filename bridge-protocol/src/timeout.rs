@@ -1,4 +1,4 @@
-//! How long a request may take: what the caller said, what the method says, and when to answer.
+//! How long a request may take, from the caller's `timeout` and the defaults of the method.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,27 +11,28 @@ use crate::message::Dialect;
 use crate::method::{default_timeout, longest_timeout};
 use crate::text::brief;
 
-/// The members of `params` that the daemon itself reads: a deadline and a choice of runtime.
+/// The members of `params` that the daemon itself reads: the timeout and the choice of a runtime.
 #[derive(Debug, Default, Deserialize)]
 pub struct RoutingParams {
-    /// Milliseconds; fractions are allowed, 0 or absent means the method's default.
+    /// Timeout in milliseconds, with fractions. 0 or absent means the default of the method.
     #[serde(default)]
     pub timeout: Option<f64>,
-    /// The runtime that shall answer, as `runtime/list` names it.
+    /// Id of the runtime for this request, as in `runtime/list`.
     #[serde(default, rename = "runtimeId")]
     pub runtime_id: Option<String>,
-    /// A path for the runtime that has it in its folders. Anything but a text is the host's own business.
-    #[serde(default, deserialize_with = "text_or_nothing")]
+    /// Path in the folders of the runtime for this request. A value that is no string has no meaning here and is
+    /// left to the host.
+    #[serde(default, deserialize_with = "string_or_none")]
     pub path: Option<String>,
 }
 
-/// Byte sequences, one of which a text holds if it names a routing member, plainly or by escapes.
+/// Every text with a routing member contains one of these byte sequences; names may be written with escapes.
 static NAMES: LazyLock<[Finder<'static>; 4]> =
     LazyLock::new(|| [r#""timeout""#, r#""runtimeId""#, r#""path""#, r"\u"].map(Finder::new));
 
 impl RoutingParams {
-    /// Reads them, if the params can hold them at all: looking for the names is much cheaper than
-    /// parsing a large payload. The error is a sentence for the caller.
+    /// Reads the routing members. Params without any of the names are not parsed, because a search for the names
+    /// is much cheaper than parsing a large payload. The error is a sentence for the caller.
     pub fn read(params: Option<&RawValue>) -> Result<Self, String> {
         let Some(text) = params.map(RawValue::get) else { return Ok(Self::default()) };
         if !text.starts_with('{') || !NAMES.iter().any(|name| name.find(text.as_bytes()).is_some())
@@ -52,8 +53,8 @@ impl RoutingParams {
     }
 }
 
-/// The text, or nothing for a value of another type.
-fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+/// Reads a string, and any value of another type as `None`.
+fn string_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let value = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(value.get()).ok())
 }
@@ -61,14 +62,14 @@ fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 /// How long a request may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// The caller chose: a hard limit.
+    /// The caller chose the timeout: a hard limit.
     Chosen(Duration),
-    /// The method's default: progress shows that work goes on and starts it anew.
+    /// The default of the method. Progress shows that the host is working, and restarts the time.
     Default(Duration),
 }
 
 impl Allowance {
-    /// What the caller's `timeout` means for this method.
+    /// The allowance for a request with this `timeout` for this method.
     pub fn new(timeout: Option<f64>, method: &str) -> Self {
         match timeout {
             Some(ms) if ms > 0.0 => {
@@ -86,8 +87,8 @@ impl Allowance {
         }
     }
 
-    /// When the daemon gives up. Callers of the bridge dialect run the same clock as we do, so
-    /// they are told a little earlier: the reason arrives before their own impatience.
+    /// When the daemon answers with *Timeout*. Callers of the bridge dialect run a timeout of the same length
+    /// themselves, so the daemon answers them a little earlier: its reason arrives before their own timeout.
     pub fn answer_after(self, dialect: Dialect) -> Duration {
         let whole = self.duration();
         match dialect {
@@ -99,8 +100,9 @@ impl Allowance {
         }
     }
 
-    /// Until when a host that can tell more than that the time is over should have answered, so that it
-    /// is heard before the daemon gives up, whatever the dialect. None if the caller has not chosen.
+    /// Time limit for a host that can return a partial result at a timeout, such as the output of a command so
+    /// far. Its answer then arrives before the daemon answers with *Timeout*, in either dialect. `None` if the
+    /// caller has not chosen a timeout.
     pub fn host_limit(self) -> Option<Duration> {
         let Self::Chosen(whole) = self else { return None };
         let early = (whole / 10).clamp(Duration::from_millis(500), Duration::from_secs(2));
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_the_sandbox_take_as_long_as_they_take() {
+    fn commands_may_run_for_a_day_by_default() {
         let hour = Duration::from_secs(3600);
         assert_eq!(Allowance::new(Some(3_600_000.0), "file/read"), Allowance::Chosen(hour));
         let longest = Allowance::Default(TOOL_TIMEOUT_MAX);
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_keep_time_themselves_are_done_before_anybody_gives_up() {
+    fn the_limit_of_a_host_ends_before_the_daemon_answers() {
         for ms in [1, 150, 300, 1_000, 10_000, 600_000] {
             let whole = Allowance::Chosen(Duration::from_millis(ms));
             let limit = whole.host_limit().unwrap();

@@ -22,8 +22,8 @@ use bridge_protocol::connection_file::{
     ConnectionFile, HostFile, SCHEMA, file_name, host_file_name, socket_name,
 };
 use bridge_protocol::{Secret, SessionId};
-use nix::fcntl::{Flock, FlockArg, OFlag};
-use nix::unistd::geteuid;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -180,10 +180,12 @@ impl Directory {
         is_alive(file.pid, file.process_start).then_some(file.host_token)
     }
 
-    fn lock(&self) -> Result<Flock<File>, Error> {
+    /// Holds the lock until the file that is returned is dropped.
+    fn lock(&self) -> Result<File, Error> {
         let failed = |source| Error::Io { path: self.0.clone(), source };
         let directory = File::open(&self.0).map_err(failed)?;
-        Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| failed(error.into()))
+        flock(&directory, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
+        Ok(directory)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -216,8 +218,8 @@ impl Directory {
     /// schema, and has the name of the session that it describes.
     fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let mut options = OpenOptions::new();
-        let flags = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK);
-        options.read(true).custom_flags(flags.bits());
+        let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+        options.read(true).custom_flags(flags.bits().cast_signed());
         let file = options.open(self.0.join(name)).ok()?;
         if !is_private_file(&file) {
             return None;

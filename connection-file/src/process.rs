@@ -21,10 +21,10 @@ fn start_in(stat: &str) -> Option<u64> {
 /// there the pid alone identifies a process. `None` if there is no such process of this user.
 #[cfg(not(target_os = "linux"))]
 pub fn process_start(pid: u32) -> Option<u64> {
-    use nix::{sys::signal::kill, unistd::Pid};
-    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    use rustix::process::{Pid, test_kill_process};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
     // EPERM means a process of another user, which cannot have written a file that this user owns.
-    kill(Pid::from_raw(pid), None).ok().map(|()| 0)
+    test_kill_process(pid).ok().map(|()| 0)
 }
 
 /// Whether the process with this pid and this start time is alive. A later process that got the same
@@ -66,9 +66,9 @@ mod tests {
         drop(child.stdin.take());
         #[cfg(target_os = "linux")]
         {
-            use nix::sys::wait::{Id, WaitPidFlag, waitid};
-            let unreaped = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-            waitid(Id::Pid(nix::unistd::Pid::from_raw(pid as i32)), unreaped).unwrap();
+            use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+            let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(Pid::from_child(&child)), unreaped).unwrap();
             assert!(!is_alive(pid, start), "it has ended, but has not been reaped");
         }
         child.wait().unwrap();

@@ -153,8 +153,9 @@ fn foreign_files_are_neither_believed_nor_touched() {
     // A file under the wrong name claims that the living daemon's process is a dead one.
     let (dead, _) = files("real", 999_999_999, 1);
     put("slander.json", serde_json::to_string(&dead).unwrap(), 0o600);
-    nix::unistd::mkfifo(&directory.path().join("pipe.json"), nix::sys::stat::Mode::S_IRUSR)
-        .unwrap();
+    let pipe = directory.path().join("pipe.json");
+    let made = std::process::Command::new("mkfifo").args(["-m", "400"]).arg(pipe).status().unwrap();
+    assert!(made.success());
     assert_eq!(sessions(&directory), ["real"]);
     assert!(directory.host_token(&client.session).is_some(), "none of its files was swept");
     drop(published);

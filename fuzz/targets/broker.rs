@@ -9,8 +9,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use bridge_daemon::broker::{Broker, Call, Effect, Event, HostWait, Limits, PeerId, Role};
-use bridge_protocol::{CallId, Dialect, ErrorKind, Message};
+use bridge_daemon::broker::{
+    Broker, Call, Effect, Event, Grant, HostGrant, HostWait, Limits, PeerId,
+};
+use bridge_protocol::{CallId, Dialect, ErrorKind, Message, Rights};
 use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -72,8 +74,8 @@ impl World {
         let digit = characters.next().and_then(|digit| digit.to_digit(10)).unwrap_or_default();
         let text = characters.as_str();
         match letter {
-            'c' => _ = self.connect(Role::Client, Dialect::JsonRpc),
-            'b' => _ = self.connect(Role::Client, Dialect::Bridge),
+            'c' => _ = self.connect(Grant::Client(Rights::ALL), Dialect::JsonRpc),
+            'b' => _ = self.connect(Grant::Client(Rights::ALL), Dialect::Bridge),
             'h' => self.connect_host(digit),
             't' => self.pass_time(Duration::from_millis(300) * digit),
             'd' => self.event(Event::Drain),
@@ -137,17 +139,18 @@ impl World {
         self.sends(peer, &format!(r#"{{"jsonrpc":"2.0",{members}}}"#));
     }
 
-    fn connect(&mut self, role: Role, dialect: Dialect) -> PeerId {
+    fn connect(&mut self, grant: Grant, dialect: Dialect) -> PeerId {
         self.connected += 1;
         let peer = PeerId(self.connected);
-        self.event(Event::Connected { peer, role, dialect });
+        self.event(Event::Connected { peer, grant, dialect });
         self.peers.push(peer);
         peer
     }
 
     /// Connects a host. A runtime may register on a new connection while its old connection is still open.
     fn connect_host(&mut self, number: u32) {
-        let peer = self.connect(Role::Host, Dialect::JsonRpc);
+        let grant = Grant::Host(HostGrant::general([], &[]).into());
+        let peer = self.connect(grant, Dialect::JsonRpc);
         let params =
             json!({"runtimeId": format!("h{number}"), "methods": ["vscode/chat", "dapEvent"]});
         let params = serde_json::from_value(params).expect("params of runtime/register");

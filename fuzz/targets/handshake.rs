@@ -2,11 +2,11 @@
 
 #![no_main]
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use bridge_daemon::broker::Role;
-use bridge_daemon::gate::{Admission, Gate, Head, Route, Transport};
-use bridge_protocol::Secret;
+use bridge_daemon::broker::{Grant, HostGrant};
+use bridge_daemon::gate::{Admission, Gate, Head, Route, Tokens, Transport};
+use bridge_protocol::{Rights, Secret};
 use libfuzzer_sys::fuzz_target;
 
 const HOST_TOKEN: &str = "b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0";
@@ -17,9 +17,15 @@ static OURS: LazyLock<Gate> = LazyLock::new(|| gate([0xc1; 32], [0xb0; 32]));
 static FOREIGN: LazyLock<Gate> = LazyLock::new(|| gate([0x17; 32], [0x2f; 32]));
 
 fn gate(client: [u8; 32], host: [u8; 32]) -> Gate {
+    let tokens = Tokens::default();
+    for (secret, grant) in [
+        (client, Grant::Client(Rights::ALL)),
+        (host, Grant::Host(HostGrant::general([], &[]).into())),
+    ] {
+        tokens.add(Secret::from_random(secret), grant).expect("two tokens fit");
+    }
     Gate {
-        client: Secret::from_random(client),
-        host: Secret::from_random(host),
+        tokens: Arc::new(tokens),
         session: "s1".parse().expect("a session id"),
         allowed_origins: vec!["https://allowed.example".into()],
         query_token: true,
@@ -40,12 +46,8 @@ fuzz_target!(|bytes: &[u8]| {
             "{foreign:?} without a token"
         );
         let ours = OURS.admit(&head, transport);
-        assert_eq!(
-            ours,
-            OURS.admit(&alone, transport),
-            "bytes after the head changed the decision"
-        );
-        if let Ok(Admission::WebSocket { role: Role::Host, .. }) = ours {
+        assert_eq!(ours, OURS.admit(&alone, transport), "bytes after the head changed the decision");
+        if let Ok(Admission::WebSocket { grant: Grant::Host(_), .. }) = ours {
             let shown = bytes[..head.length].windows(HOST_TOKEN.len());
             assert!(
                 shown.into_iter().any(|part| part == HOST_TOKEN.as_bytes()),

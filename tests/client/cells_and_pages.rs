@@ -1,7 +1,7 @@
 use harness::{Daemon, Program, command};
 use serde_json::{Value, json};
 
-use crate::relays::scripted;
+use crate::relays::scripted_tools;
 use crate::{finish, say, start};
 
 fn ran(ended: &str, more: Value) -> Value {
@@ -12,18 +12,18 @@ fn ran(ended: &str, more: Value) -> Value {
 }
 
 #[test]
-fn cells_print_their_text_and_end_with_their_fate() {
+fn cells_print_their_text_and_the_exit_code_shows_how_they_ended() {
     let daemon = Daemon::start();
     let rule = |code: &str, result: Value| json!({"method": "cell/run", "when": {"code": code}, "result": result});
     let picture = json!([{"mediaType": "image/png", "base64": "iVBORw0KGgo="}]);
-    let rules = json!({"rules": [
+    let rules = json!({"runtimeId": "w1", "rules": [
         rule("fine", ran("finished", json!({"pictures": picture}))),
         rule("wrong", ran("raised", json!({}))),
         rule("slow", ran("timedOut", json!({"omittedBytes": 7}))),
         rule("dead", ran("kernelDied", json!({"newKernel": "wasStuck"}))),
         {"method": "cell/restart", "result": {}},
     ]});
-    let (_host, log) = scripted(&daemon, &rules);
+    let (_host, log) = scripted_tools(&daemon, &rules);
     for (code, exit, words) in [
         ("fine", 0, &["(pictures: 1; --json prints them)"][..]),
         ("wrong", 1, &[]),
@@ -49,15 +49,15 @@ fn cells_print_their_text_and_end_with_their_fate() {
 }
 
 #[test]
-fn on_a_terminal_a_cell_prints_as_it_goes() {
+fn on_a_terminal_the_output_of_a_cell_is_streamed() {
     let daemon = Daemon::start();
     let gate = daemon.runtime_directory().join("gate");
     nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let rules = json!({"rules": [{
+    let rules = json!({"runtimeId": "w1", "rules": [{
         "method": "cell/run", "when": {"stream": true}, "progress": [{"text": "early\n"}], "gate": gate,
         "result": ran("raised", json!({"text": "early\n"})),
     }]});
-    let (_host, _) = scripted(&daemon, &rules);
+    let (_host, _) = scripted_tools(&daemon, &rules);
     let client = daemon.run_command("bridge-client");
     let mut script = command("script");
     script.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -72,7 +72,7 @@ fn on_a_terminal_a_cell_prints_as_it_goes() {
 #[test]
 fn pages_are_printed_and_their_pictures_saved() {
     let daemon = Daemon::start();
-    let rules = json!({"rules": [
+    let rules = json!({"runtimeId": "w1", "rules": [
         {"method": "page/browse", "when": {"url": "http://a/"}, "result": {
             "url": "http://a/", "text": "A title\n", "pngBase64": "iVBORw0KGgo=",
         }},
@@ -81,7 +81,7 @@ fn pages_are_printed_and_their_pictures_saved() {
         }},
         {"method": "page/browse", "result": {"url": "http://c/", "text": "plain"}},
     ]});
-    let (_host, _) = scripted(&daemon, &rules);
+    let (_host, _) = scripted_tools(&daemon, &rules);
     let picture = daemon.runtime_directory().join("page.png");
     let said =
         say(&daemon, &["page", "browse", "http://a/", "--picture", picture.to_str().unwrap()]);

@@ -18,7 +18,7 @@ fn check(daemon: &SandboxDaemon, arguments: &[&str], code: i32, lines: &[&str]) 
 }
 
 #[test]
-fn files_are_handled_as_typed() {
+fn file_subcommands_do_as_they_say() {
     let daemon = SandboxDaemon::start();
     let mut program = start(&daemon.daemon, &["file", "write", "src/a.py", "-"]);
     program.write("x = 1\ny = 2\nz = 3\n");
@@ -55,7 +55,8 @@ fn files_are_handled_as_typed() {
     let binary = std::fs::read(daemon.workspace().join("binary")).unwrap();
     assert_eq!(binary, b"\x89PNG\r\n\x1a\n\xff\0");
     let said = file(&daemon, &["--json", "read", "binary"]);
-    let media: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    let mut media: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    assert!(media.as_object_mut().unwrap().remove("version").unwrap().is_string(), "{media}");
     let expected = json!({"kind": "media", "mediaType": "image/png", "base64": "iVBORw0KGgr/AA=="});
     assert_eq!(media, expected);
     std::fs::write(daemon.workspace().join("big"), "x".repeat(11 << 20)).unwrap();
@@ -75,7 +76,7 @@ fn files_are_handled_as_typed() {
 }
 
 #[test]
-fn what_could_not_be_looked_at_is_told() {
+fn unreadable_files_and_directories_are_counted() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root can make files of others");
         return;
@@ -103,7 +104,7 @@ fn what_could_not_be_looked_at_is_told() {
 }
 
 #[test]
-fn whoever_changes_the_owner_of_a_file_is_told() {
+fn a_change_of_the_owner_of_a_file_is_reported() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root can make files of others");
         return;
@@ -128,7 +129,7 @@ fn whoever_changes_the_owner_of_a_file_is_told() {
 }
 
 #[test]
-fn relative_paths_begin_at_the_directory_that_is_named() {
+fn relative_paths_begin_at_the_directory_of_the_in_flag() {
     let daemon = SandboxDaemon::start();
     let below = daemon.workspace().join("src/deep");
     std::fs::create_dir_all(&below).unwrap();
@@ -146,4 +147,31 @@ fn relative_paths_begin_at_the_directory_that_is_named() {
     let said = file(&daemon, &["read", "--in", "no/such", "a"]);
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.contains("no such directory"), "{}", said.stderr);
+}
+
+#[test]
+fn a_file_that_has_moved_on_is_not_changed() {
+    let daemon = SandboxDaemon::start();
+    let version = || {
+        let said = file(&daemon, &["--json", "read", "a"]);
+        let read: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        read["version"].as_str().unwrap().to_owned()
+    };
+    check(&daemon, &["write", "a", "one\n"], 0, &[]);
+    let first = version();
+    check(&daemon, &["write", "a", "two\n", "--if-version", &first], 0, &[]);
+    for arguments in [
+        &["write", "a", "three\n", "--if-version", &first][..],
+        &["edit", "a", "--old", "two", "--new", "three", "--if-version", &first],
+    ] {
+        let said = file(&daemon, &[&["--json"], arguments].concat());
+        assert_eq!(said.code, Some(1));
+        let failed: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        assert_eq!(failed["error"]["kind"], "Conflict", "{failed}");
+    }
+    check(&daemon, &["read", "a"], 0, &["two"]);
+    let second = version();
+    let edit = ["edit", "a", "--old", "two", "--new", "three", "--if-version", &second];
+    assert_eq!(file(&daemon, &edit).code, Some(0));
+    check(&daemon, &["read", "a"], 0, &["three"]);
 }

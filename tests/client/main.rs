@@ -3,37 +3,37 @@
 #![allow(clippy::unwrap_used)] // Tests fail by panicking.
 #![allow(missing_docs)] // The names are the documentation.
 
-/// `act`: what an agent would do, as typed.
+/// `act`: an agent's actions on the command line.
 mod act;
-/// `cell` and `page`, as typed, with a scripted host.
+/// `cell` and `page` on the command line, with a scripted host.
 mod cells_and_pages;
-/// Each subcommand as its user types it, and what it prints.
+/// Arguments and output of the other subcommands.
 mod commands;
 /// The examples that need no Python.
 mod examples;
-/// Every failure: its exit code, and one line that names cause and remedy.
+/// Failures: the exit code, and one line that names cause and remedy.
 mod failures;
-/// `file`: files, as typed.
+/// `file`: files on the command line.
 mod file;
-/// How it finds the daemon.
+/// How the client finds a daemon.
 mod finding;
-/// `stdio` and `host`: the doors for other programs.
+/// `stdio` and `host`: subcommands for other programs.
 mod relays;
-/// `shell`: shells and their commands, as typed.
+/// `shell`: shells and their commands on the command line.
 mod shell;
-/// `--runtime` and `--in`: which runtime gets a request.
+/// `--runtime` and `--in`: the choice of the runtime that gets a request.
 mod targets;
 
 use harness::{Daemon, Program};
 
-/// What a finished command said.
+/// Exit code and output of a command line that has ended.
 pub struct Said {
     pub code: Option<i32>,
     pub lines: Vec<String>,
     pub stderr: String,
 }
 
-/// Runs the command line inside a run of this daemon, with nothing on stdin.
+/// Runs `bridge-client` with the variables of this daemon and an empty stdin.
 pub fn say(daemon: &Daemon, arguments: &[&str]) -> Said {
     finish(start(daemon, arguments))
 }

@@ -19,7 +19,7 @@ fn stdio_relays_messages_byte_for_byte_both_ways() {
         relay.line(),
         r#"{"jsonrpc":"2.0","method":"$/progress","params":{"id":"\u0031","value":{"text":"a"}}}"#
     );
-    // The end of stdin does not lose the answer that is still to come.
+    // The end of stdin must not lose an answer that comes later.
     relay.close_stdin();
     host.send_text(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":1.0}}"#));
     let said = finish(relay);
@@ -30,7 +30,7 @@ fn stdio_relays_messages_byte_for_byte_both_ways() {
 }
 
 #[test]
-fn stdio_answers_nonsense_and_goes_on() {
+fn stdio_answers_invalid_lines_with_errors_and_goes_on() {
     let daemon = Daemon::start();
     let mut relay = start(&daemon, &["stdio"]);
     relay.write("nonsense\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"bridge/ping\"}\n");
@@ -39,7 +39,7 @@ fn stdio_answers_nonsense_and_goes_on() {
     assert_eq!(finish(relay).code, Some(0));
 }
 
-/// A scripted host with these rules, registered.
+/// Starts a scripted host with these rules, and waits until it has registered. Also returns the path of its log.
 pub fn scripted(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf) {
     let log = daemon.runtime_directory().join("log.jsonl");
     let mut command = daemon.scripted_host(rules);
@@ -48,8 +48,24 @@ pub fn scripted(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf)
     (host, log)
 }
 
+/// A scripted host with the runtimeId `w1` that serves tools, which the session's own host token does not allow.
+pub fn scripted_tools(daemon: &Daemon, rules: &Value) -> (Program, std::path::PathBuf) {
+    let token = daemon.runtime_directory().join("token");
+    let tools = "shell/*,file/*,cell/*,page/*,vscode/*";
+    let arguments = ["token", "--host", "--runtime", "w1", "--tools", tools, "--output"];
+    let mut command = daemon.command("bridge-client");
+    command.args(["--session", daemon.text("session")]).args(arguments).arg(&token);
+    assert_eq!(finish(Program::start(command)).code, Some(0));
+    let log = daemon.runtime_directory().join("log.jsonl");
+    let mut command = daemon.scripted_host(rules);
+    command.arg("--token-file").arg(&token);
+    let host = Program::start(command.arg("--log").arg(&log));
+    assert!(serde_json::from_str::<Value>(&host.line()).unwrap()["runtimeId"].is_string());
+    (host, log)
+}
+
 #[test]
-fn a_scripted_host_answers_by_the_first_rule_that_fits() {
+fn a_scripted_host_answers_by_the_first_matching_rule() {
     let daemon = Daemon::start();
     let rules = json!({"runtimeId": "scripted", "rules": [
         {"method": "vscode/chat", "when": {"message": "2+2?"}, "result": {"response": "4"}},
@@ -71,7 +87,7 @@ fn a_scripted_host_answers_by_the_first_rule_that_fits() {
 }
 
 #[test]
-fn a_scripted_host_can_be_held_at_a_gate() {
+fn a_scripted_host_can_wait_for_a_fifo_before_it_answers() {
     let daemon = Daemon::start();
     let gate = daemon.runtime_directory().join("gate");
     nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -82,14 +98,14 @@ fn a_scripted_host_can_be_held_at_a_gate() {
     assert_eq!(
         client.receive()["params"]["value"]["text"],
         "early",
-        "while the host waits at the gate"
+        "while the host waits for the FIFO"
     );
     std::fs::write(&gate, "").unwrap();
     assert_eq!(client.receive()["result"]["response"], "late");
 }
 
 #[test]
-fn a_scripted_host_that_is_replaced_says_so_and_ends() {
+fn a_scripted_host_that_is_replaced_reports_it_and_ends() {
     let daemon = Daemon::start();
     let rules = json!({"runtimeId": "same", "rules": [{"method": "vscode/chat", "result": {}}]});
     let (host, _) = scripted(&daemon, &rules);

@@ -40,7 +40,7 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
 }
 
 #[test]
-fn much_output_comes_whole() {
+fn long_output_is_printed_completely() {
     let daemon = SandboxDaemon::start();
     let said = shell(&daemon, &["run", "seq 1 300000"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
@@ -49,13 +49,13 @@ fn much_output_comes_whole() {
 }
 
 #[test]
-fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
+fn a_command_that_keeps_running_is_reported_and_can_be_awaited_and_read_and_get_input() {
     let daemon = SandboxDaemon::start();
     let ask = "echo ready; read -s x; echo got $x";
     let said = shell(&daemon, &["run", "--limit", "0.3", ask]);
     assert_eq!(said.code, Some(124));
     assert!(said.stderr.contains("the command goes on"), "{}", said.stderr);
-    // What is typed before it waits would be shown.
+    // The terminal would echo input that is typed before the command waits for it.
     wait_until("the command to wait for input", || {
         let said = shell(&daemon, &["wait", "--return-on-input", "--limit", "0.3"]);
         assert_eq!(said.code, Some(124), "{}", said.stderr);
@@ -81,9 +81,9 @@ fn a_command_that_goes_on_is_told_and_can_be_awaited_fed_and_read() {
 }
 
 #[test]
-fn ctrl_c_reaches_the_command_and_a_second_one_leaves_it() {
+fn ctrl_c_interrupts_the_command_and_a_second_one_ends_the_wait() {
     let daemon = SandboxDaemon::start();
-    // Said by the program itself: a key that comes while bash is starting it is for bash alone.
+    // The program itself prints `ready`: a key that comes while bash is starting it would reach only bash.
     let sleeper = "sh -c 'echo ready; exec sleep 1000'";
     let program = start(&daemon.daemon, &["shell", "run", sleeper]);
     program.line_with("ready");
@@ -102,7 +102,7 @@ fn ctrl_c_reaches_the_command_and_a_second_one_leaves_it() {
 }
 
 #[test]
-fn shells_are_created_listed_steered_and_closed() {
+fn shells_are_created_listed_resized_and_closed() {
     let daemon = SandboxDaemon::start();
     check(&daemon, &["create", "s1", "--env", "A=b c", "--columns", "90"], 0, &["s1"]);
     check(&daemon, &["run", "--shell", "s1", "echo $A; stty size"], 0, &["b c", "48 90"]);
@@ -140,9 +140,9 @@ fn a_person_attaches_to_a_shell() {
     terminal.wait();
 }
 
-/// By its own hand, on a terminal of its own.
+/// `attach` runs on a terminal of its own here, instead of printing the command line.
 #[test]
-fn attach_becomes_the_shell_where_there_is_a_terminal() {
+fn on_a_terminal_attach_opens_the_shell() {
     let daemon = SandboxDaemon::start();
     shell(&daemon, &["run", "echo seen before"]);
     let client = daemon.daemon.run_command("bridge-client");
@@ -157,7 +157,7 @@ fn attach_becomes_the_shell_where_there_is_a_terminal() {
         std::fs::read_to_string(daemon.workspace().join("by-hand"))
             .is_ok_and(|text| text == "typed\n")
     });
-    // Detached; the shell goes on.
+    // Detach by Ctrl-B d; the shell goes on.
     terminal.write("\u{2}d");
     assert_eq!(terminal.wait().code(), Some(0));
     check(&daemon, &["run", "echo still there"], 0, &["still there"]);
@@ -174,7 +174,7 @@ fn output_that_could_not_be_kept_is_told() {
     let sentence =
         format!("bridge-client: {lost} bytes of output were lost: the log of shell main");
     assert!(said.stderr.contains(&sentence), "{}", said.stderr);
-    // Also while it runs.
+    // A command that is still running reports its loss, too.
     let said = shell(&daemon, &["run", "--return-on-input", &format!("{print}; read x")]);
     assert_eq!(said.code, Some(124));
     assert!(said.stderr.contains("bytes of output were lost"), "{}", said.stderr);
@@ -209,7 +209,7 @@ fn colours_are_kept_if_asked_for() {
 }
 
 #[test]
-fn without_a_sandbox_the_remedy_is_told() {
+fn without_a_sandbox_the_error_names_the_flag() {
     let daemon = Daemon::start();
     let said = say(&daemon, &["shell", "run", "true"]);
     assert_eq!(said.code, Some(1));

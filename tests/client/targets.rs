@@ -1,10 +1,10 @@
 use harness::{Daemon, SandboxDaemon};
 use serde_json::{Value, json};
 
-use crate::relays::scripted;
+use crate::relays::scripted_tools;
 use crate::say;
 
-/// The parameters that a host got, request by request.
+/// The parameters of each request that a scripted host has logged.
 fn received(log: &std::path::Path) -> Vec<Value> {
     let log = std::fs::read_to_string(log).unwrap();
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -12,22 +12,38 @@ fn received(log: &std::path::Path) -> Vec<Value> {
 }
 
 #[test]
-fn the_flags_become_members_of_the_parameters() {
+fn the_flags_become_runtime_id_and_path_in_the_parameters() {
     let daemon = Daemon::start();
-    let rules = json!({"runtimeId": "w1", "rules": [
+    let rules = json!({"runtimeId": "w1", "workspaceFolders": ["/"], "rules": [
+        {"method": "shell/list", "result": {"shells": []}},
+        {"method": "shell/create", "result": {
+            "shell": "s", "state": "idle", "cwd": "/w", "pid": 1, "columns": 1, "rows": 1, "restarts": 0, "logEnd": 0,
+        }},
+        {"method": "file/read", "result": {"kind": "text", "text": "", "encoding": "UTF-8"}},
+        {"method": "file/move", "result": {}},
         {"method": "cell/restart", "result": {}},
         {"method": "page/browse", "result": {"url": "file:///w/a.html", "text": ""}},
         {"method": "vscode/showMessage", "result": {}},
     ]});
-    let (_host, log) = scripted(&daemon, &rules);
+    let (_host, log) = scripted_tools(&daemon, &rules);
     let real = daemon.runtime_directory().canonicalize().unwrap();
     let here = real.to_str().unwrap();
-    let file = format!("{here}/a.html");
+    let file = format!("{here}/a");
     for (arguments, params) in [
-        (&["cell", "restart"][..], json!({"shell": "main"})),
-        (&["cell", "--runtime", "w1", "restart"], json!({"shell": "main", "runtimeId": "w1"})),
+        (&["shell", "list"][..], json!({})),
+        (&["shell", "--runtime", "w1", "list"], json!({"runtimeId": "w1"})),
+        (&["shell", "list", "--in", here], json!({"path": here})),
+        (&["shell", "create", "--in", here, "--cwd", "a"], json!({"path": here, "cwd": file})),
+        (&["file", "read", "a"], json!({"path": "a"})),
+        (&["file", "read", "--in", here, "a"], json!({"path": file})),
+        (
+            &["file", "read", "--in", here, "--runtime", "w1", "/b"],
+            json!({"path": "/b", "runtimeId": "w1"}),
+        ),
+        (&["file", "mv", "--in", here, "a", "/b"], json!({"from": file, "to": "/b", "path": file})),
+        (&["file", "mv", "/a", "b"], json!({"from": "/a", "to": "b", "path": "/a"})),
         (&["cell", "restart", "--in", here], json!({"shell": "main", "path": here})),
-        (&["page", "browse", "--in", here, "a.html"], json!({"url": file, "path": here})),
+        (&["page", "browse", "--in", here, "a"], json!({"url": file, "path": here})),
         (
             &["page", "browse", "--runtime", "w1", "http://x/"],
             json!({"url": "http://x/", "runtimeId": "w1"}),
@@ -41,7 +57,7 @@ fn the_flags_become_members_of_the_parameters() {
         assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.stderr);
         assert_eq!(received(&log).pop(), Some(params), "{arguments:?}");
     }
-    let said = say(&daemon, &["cell", "restart", "--runtime", "none"]);
+    let said = say(&daemon, &["shell", "list", "--runtime", "none"]);
     assert_eq!(said.code, Some(7), "{}", said.stderr);
 }
 

@@ -76,6 +76,20 @@ fn the_protocol_lists_every_method() {
 }
 
 #[test]
+fn the_protocol_says_which_rights_a_method_needs() {
+    let text = read("PROTOCOL.md");
+    for spec in methods::all() {
+        let rights: Vec<_> = spec.needs.iter().map(|right| format!("`{}`", right.name())).collect();
+        let row = match &rights[..] {
+            // Methods of the daemon: the table says which role may call them.
+            [] => format!("| `{}` | ", spec.name),
+            rights => format!("| `{}` | {} |", spec.name, rights.join(", ")),
+        };
+        assert!(text.contains(&row), "PROTOCOL.md lacks the row {row}");
+    }
+}
+
+#[test]
 fn the_two_commands_of_the_readme_exist_and_ci_runs_the_second() {
     let readme = read("README.md");
     for script in ["./scripts/demo", "./scripts/test"] {
@@ -99,6 +113,7 @@ fn help_is_complete_and_the_same_as_written() {
         ("bridge-client", &["--help"], "bridge-client"),
         ("bridge-client", &["call", "--help"], "bridge-client-call"),
         ("bridge-client", &["host", "--help"], "bridge-client-host"),
+        ("bridge-client", &["token", "--help"], "bridge-client-token"),
         ("bridge-client", &["act", "--help"], "bridge-client-act"),
         ("bridge-client", &["act", "run", "--help"], "bridge-client-act-run"),
         ("bridge-client", &["act", "edit", "--help"], "bridge-client-act-edit"),

@@ -1,5 +1,5 @@
-//! A daemon with children that are made of rules: what it starts as `sandbox` and `openhands-edge` is
-//! `bridge-client host`, so its supervision is tested without a sandbox.
+//! A daemon whose child hosts are scripted: the programs `sandbox` and `openhands-edge` that it starts are
+//! `bridge-client host` with rules. So its supervision of children is tested without a sandbox.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::daemon::{Daemon, binary};
 use crate::program::{wait_until, write_program};
 
-/// Writes down how it was started, and becomes a host by the rules for its id.
+/// A script that records its arguments, descriptors and limits, and becomes a host with the rules for its id.
 const CHILD: &str = r#"
 here=$(dirname "$0"); id=$(basename "$0"); given="$*"
 for argument; do
@@ -28,16 +28,16 @@ printf '%s\n' $$ >"$here/$id.pid"
 exec CLIENT host --rules "$here/$id.rules" --log "$here/$id.log" --connection-fd "$descriptor"
 "#;
 
-/// A folder in which the daemon and its children are installed.
+/// A folder with the daemon and the programs that it starts as children.
 pub struct Installation {
     folder: TempDir,
 }
 
 impl Installation {
-    /// With a program `sandbox`.
+    /// A folder with the daemon and a scripted `sandbox`.
     pub fn new() -> Self {
         let installed = binary("bridge-daemon");
-        // Beside the real one, so that it can be linked.
+        // On the file system of the real daemon, so that it can be hard-linked.
         let folder = tempfile::tempdir_in(installed.parent().unwrap()).unwrap();
         let daemon = folder.path().join("bridge-daemon");
         std::fs::hard_link(&installed, &daemon)
@@ -48,14 +48,14 @@ impl Installation {
         installation
     }
 
-    /// Installs a program that serves by the rules for its id, or for its own name.
+    /// Installs a scripted program. It uses the rules for its id or, without an id, for its own name.
     pub fn install(&self, program: &str) {
         let client = binary("bridge-client");
         write_program(&self.path(program), &CHILD.replace("CLIENT", client.to_str().unwrap()));
     }
 
-    /// What the child of this id serves: names of methods with their results. The result `"silent"` is
-    /// never answered.
+    /// Sets the methods that the child of this id serves, with their results. A method with the result
+    /// `"silent"` is never answered.
     pub fn serve(&self, id: &str, folder: Option<&Path>, edge: bool, served: &[(&str, Value)]) {
         let rules: Vec<_> = served
             .iter()
@@ -73,12 +73,12 @@ impl Installation {
         self.folder.path().join(name)
     }
 
-    /// What a child has written down.
+    /// The content of a file that a child has written, or an empty text.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// The process of a child, the last that was started.
+    /// The process id of the child of this id that was started last.
     pub fn pid(&self, id: &str) -> u32 {
         let mut pid = None;
         wait_until("the pid of a child", || {
@@ -88,7 +88,7 @@ impl Installation {
         pid.unwrap()
     }
 
-    /// Makes a command start this daemon instead of the one that is installed elsewhere.
+    /// Makes a command start the daemon of this folder instead of the real one.
     pub fn use_in(&self, command: &mut Command) {
         let mut other = Command::new(self.path("bridge-daemon"));
         other.args(command.get_args());
@@ -101,7 +101,7 @@ impl Installation {
         *command = other;
     }
 
-    /// `bridge-daemon serve` with these flags.
+    /// Starts `bridge-daemon serve` with these flags.
     pub fn start(&self, flags: &[&str]) -> Daemon {
         Daemon::start_by(|command| {
             self.use_in(command);

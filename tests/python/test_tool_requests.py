@@ -143,6 +143,14 @@ def test_without_a_choice_no_request_names_a_runtime(client: FakeClient) -> None
 def test_relative_paths_begin_at_the_directory(client: FakeClient, tools: Tools) -> None:
     tools.stat("a/b")
     assert client.last() == {"runtimeId": "w1", "path": "/no/such/a/b", "follow": True}
+    for path, sent in {
+        ".": "/no/such",
+        "../a": "/no/a",
+        "./../../../a": "/a",
+        "a/../b": "/no/such/a/../b",  # a may be a link
+    }.items():
+        tools.stat(path)
+        assert client.last()["path"] == sent
     tools.stat("/elsewhere")
     assert client.last()["path"] == "/elsewhere"
     tools.create_shell(cwd="src")

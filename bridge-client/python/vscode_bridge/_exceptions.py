@@ -169,6 +169,7 @@ _BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
     -32056: ("ShuttingDown", BridgeUnavailable),
     -32057: ("VersionMismatch", BridgeUnavailable),
     -32059: ("AmbiguousRuntime", RequestRefused),
+    -32060: ("Forbidden", RequestRefused),
     -32061: ("WrongRole", RequestRefused),
     -32062: ("NotFound", RequestRefused),
     -32063: ("Conflict", Conflict),
@@ -179,7 +180,7 @@ _BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
 
 
 def request_failed(error: object) -> BridgeError:
-    """The exception for an error object of the wire; ``PROTOCOL.md`` section 8 is the table.
+    """The exception for an error object of the wire; ``PROTOCOL.md`` section 9 is the table.
 
     The words "VSCode request failed" are the original's; programs look for them.
     """
@@ -210,5 +211,5 @@ _BY_ERROR_ID: Dict[str, Type[ActionError]] = {
 
 
 def action_failed(message: str, error_id: str, raw: Mapping[str, Any]) -> ActionError:
-    """The exception for an observation of the kind ``error``; ``PROTOCOL.md`` section 11."""
+    """The exception for an observation of the kind ``error``; ``PROTOCOL.md`` section 14."""
     return _BY_ERROR_ID.get(error_id, ActionError)(message, error_id, raw)

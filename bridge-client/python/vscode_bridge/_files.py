@@ -101,8 +101,8 @@ class Edited:
     line: int
     """Where the change begins."""
     diff: str
-    version: str
-    """The version of the file now."""
+    version: Optional[str]
+    """The version of the file now; None if taking an edit back has removed the file."""
     owner_kept: bool
     """False if the file had another owner or group, and is the runtime's now."""
 
@@ -326,4 +326,4 @@ class FileMethods(Twin):
 
 
 def _edited(result: Mapping[str, Any]) -> Edited:
-    return Edited(result["line"], result["diff"], result["version"], result["ownerKept"])
+    return Edited(result["line"], result["diff"], result.get("version"), result["ownerKept"])

@@ -23,8 +23,18 @@ class Route:
         self._path = None if path is None else os.path.realpath(os.path.expanduser(path))
 
     def file(self, path: str) -> str:
-        """The path of a file as it is sent: a relative one begins at ``path``."""
-        return path if self._path is None else posixpath.join(self._path, path)
+        """The path of a file as it is sent: a relative one begins at ``path``.
+
+        ``..`` at the beginning is resolved here, as only a path without it chooses a runtime. The
+        directory has no links, so this is safe; behind other names, which may be links, it stays.
+        """
+        if self._path is None or path.startswith("/"):
+            return path
+        base, names = self._path, [name for name in path.split("/") if name not in ("", ".")]
+        while names and names[0] == "..":
+            base = posixpath.dirname(base)
+            del names[0]
+        return posixpath.join(base, *names)
 
     def added_to(self, params: Mapping[str, Any]) -> Dict[str, Any]:
         """Parameters with the members that choose the runtime; their own ``path`` stays."""

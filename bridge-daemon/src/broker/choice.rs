@@ -82,18 +82,20 @@ impl Runtimes {
             Wish::Any => {}
         }
         let candidates = self.candidates(method);
-        let inside = target.path.as_deref().map(|path| innermost(&candidates, path));
-        match (is_for_a_person(method), inside) {
-            (true, Some(inside)) if !inside.is_empty() => self.by_focus(method, &inside),
-            (true, _) => self.by_focus(method, &candidates),
-            (false, Some(inside)) => self.by_path(method, target, &candidates, &inside),
-            (false, None) => self.only(method, &candidates),
+        match (is_for_a_person(method), target.path.as_deref()) {
+            (true, None) => self.by_focus(method, candidates),
+            (true, Some(path)) => match innermost(candidates.clone(), path) {
+                inside if inside.is_empty() => self.by_focus(method, candidates),
+                inside => self.by_focus(method, inside.into_iter()),
+            },
+            (false, Some(path)) => self.by_path(method, path, candidates),
+            (false, None) => self.only(method, candidates),
         }
     }
 
     /// The host that shall hear of events.
     pub fn for_events(&self) -> Option<PeerId> {
-        match self.by_focus(DapEvent::NAME, &self.candidates(DapEvent::NAME)) {
+        match self.by_focus(DapEvent::NAME, self.candidates(DapEvent::NAME)) {
             Choice::Host(peer) => Some(peer),
             _ => None,
         }
@@ -118,63 +120,74 @@ impl Runtimes {
     }
 
     /// Those that serve a method, and those that will when they have been started anew.
-    fn candidates(&self, method: &str) -> Vec<Candidate<'_>> {
+    fn candidates<'a>(&'a self, method: &'a str) -> impl Iterator<Item = Candidate<'a>> + Clone {
         let attached = self.attached.iter();
         let attached =
             attached.map(|runtime| Candidate { offer: &runtime.offer, attached: Some(runtime) });
         let returning = self.departed.iter().filter(|gone| gone.returns);
         let returning = returning.map(|gone| Candidate { offer: &gone.offer, attached: None });
         let all = attached.chain(returning);
-        all.filter(|candidate| candidate.offer.serves(method) && !candidate.offer.edge).collect()
+        all.filter(move |candidate| candidate.offer.serves(method) && !candidate.offer.edge)
     }
 
-    fn only(&self, method: &str, candidates: &[Candidate<'_>]) -> Choice {
-        match candidates {
-            [] if self.departed.iter().any(|gone| gone.offer.serves(method)) => Choice::Wait,
-            [] => Choice::NotServed,
-            [only] => only.choice(),
-            several => ambiguous(several),
+    fn only<'a>(
+        &self,
+        method: &str,
+        candidates: impl Iterator<Item = Candidate<'a>> + Clone,
+    ) -> Choice {
+        let mut each = candidates.clone();
+        match (each.next(), each.next()) {
+            (Some(only), None) => only.choice(),
+            (Some(_), Some(_)) => ambiguous(candidates),
+            (None, _) if self.departed.iter().any(|gone| gone.offer.serves(method)) => Choice::Wait,
+            (None, _) => Choice::NotServed,
         }
     }
 
-    fn by_path(
+    fn by_path<'a>(
         &self,
         method: &str,
-        target: &Target,
-        candidates: &[Candidate<'_>],
-        inside: &[Candidate<'_>],
+        path: &str,
+        mut candidates: impl Iterator<Item = Candidate<'a>> + Clone,
     ) -> Choice {
-        let path = target.path.as_deref().unwrap_or_default();
+        let inside = innermost(candidates.clone(), path);
         let gone_with_it = || {
             let mut gone = self.departed.iter().map(|gone| &gone.offer);
             gone.any(|offer| offer.serves(method) && deepest(offer, path).is_some())
         };
-        match (inside, candidates) {
-            ([one], _) => one.choice(),
-            ([_, _, ..], _) => ambiguous(inside),
-            ([], _) if gone_with_it() => Choice::Wait,
-            ([], []) => self.only(method, &[]),
+        match &inside[..] {
+            [one] => return one.choice(),
+            [_, _, ..] => return ambiguous(inside.into_iter()),
+            [] if gone_with_it() => return Choice::Wait,
+            [] => {}
+        }
+        match (candidates.next(), candidates.next()) {
+            (None, _) => self.only(method, candidates),
             // It answers by itself that the path is outside.
-            ([], [only]) if family_of(method) == Some("file") => only.choice(),
-            ([], _) => Choice::NoSuchFolder(path.to_owned()),
+            (Some(only), None) if family_of(method) == Some("file") => only.choice(),
+            (Some(_), _) => Choice::NoSuchFolder(path.to_owned()),
         }
     }
 
     /// The window with the focus, or else the one that had it last, or else the newest. Commands are not run
     /// in a window that never had it if there is another.
-    fn by_focus(&self, method: &str, candidates: &[Candidate<'_>]) -> Choice {
-        let attached = || candidates.iter().filter_map(|candidate| candidate.attached);
+    fn by_focus<'a>(
+        &self,
+        method: &str,
+        mut candidates: impl Iterator<Item = Candidate<'a>> + Clone,
+    ) -> Choice {
+        let attached = candidates.clone().filter_map(|candidate| candidate.attached);
         // `max_by_key` returns the last of equals, here the newest.
-        match attached().max_by_key(|runtime| (runtime.focused, runtime.last_focus)) {
+        match attached.clone().max_by_key(|runtime| (runtime.focused, runtime.last_focus)) {
             Some(best)
                 if Method::from_name(method) == Some(Method::ExecuteCommand)
                     && best.last_focus == 0
-                    && attached().count() > 1 =>
+                    && attached.count() > 1 =>
             {
                 ambiguous(candidates)
             }
             Some(best) => Choice::Host(best.peer),
-            None if !candidates.is_empty() => Choice::Wait,
+            None if candidates.next().is_some() => Choice::Wait,
             None if Method::from_name(method).is_some() && !self.could_serve(method) => {
                 Choice::Wait
             }
@@ -201,15 +214,18 @@ impl Candidate<'_> {
     }
 }
 
-fn ambiguous(candidates: &[Candidate<'_>]) -> Choice {
-    Choice::Ambiguous(candidates.iter().map(|candidate| candidate.offer.id.clone()).collect())
+fn ambiguous<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Choice {
+    Choice::Ambiguous(candidates.map(|candidate| candidate.offer.id.clone()).collect())
 }
 
 /// Those with the deepest folder that holds the path.
-fn innermost<'a>(candidates: &[Candidate<'a>], path: &str) -> Vec<Candidate<'a>> {
+fn innermost<'a>(
+    candidates: impl Iterator<Item = Candidate<'a>> + Clone,
+    path: &str,
+) -> Vec<Candidate<'a>> {
     let depth = |candidate: &Candidate<'_>| deepest(candidate.offer, path);
-    let Some(best) = candidates.iter().filter_map(depth).max() else { return Vec::new() };
-    candidates.iter().filter(|candidate| depth(candidate) == Some(best)).copied().collect()
+    let best = candidates.clone().filter_map(|candidate| depth(&candidate)).max();
+    candidates.filter(|candidate| best.is_some() && depth(candidate) == best).collect()
 }
 
 /// How many names the deepest folder of a runtime has that holds the path.

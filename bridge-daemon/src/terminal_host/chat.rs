@@ -5,8 +5,7 @@ use std::process::Stdio;
 use bridge_protocol::methods::{ChatParams, ChatResult, TextProgress};
 use bridge_protocol::text::visible;
 use bridge_protocol::{ErrorKind, WireError};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -104,7 +103,7 @@ impl ProgramRun {
         let child = command.spawn().map_err(|error| {
             ErrorKind::InternalError.error(format!("cannot start {name}: {error}"))
         })?;
-        let group = child.id().map(|pid| Pid::from_raw(pid.cast_signed()));
+        let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         Ok(Self { child, group, name: name.to_owned() })
     }
 
@@ -163,7 +162,7 @@ impl Drop for ProgramRun {
         // Once the leader has been reaped, the group may belong to somebody else. Until then, dead or
         // not, it is ours.
         if let (Some(group), Some(_)) = (self.group, self.child.id()) {
-            let _ = killpg(group, Signal::SIGKILL);
+            let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use bridge_protocol::methods::{MessageLevel, ShowMessageParams, ShowMessageResult};
 use bridge_protocol::text::visible;
-use nix::libc;
+use rustix::fs::OFlags;
 use tokio::sync::Mutex;
 
 use crate::readiness;
@@ -48,7 +48,8 @@ pub async fn ask(question: &str) -> Option<String> {
     let _turn = ASKING.lock().await;
     // Opened anew: it can be made non-blocking without doing so to the program's own stdin.
     let mut options = std::fs::OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    options.read(true).write(true).custom_flags(flags);
     let mut terminal = options.open("/dev/tty").ok()?;
     terminal.write_all(question.as_bytes()).ok()?;
     let terminal = readiness::watch(terminal.into()).ok()?;
@@ -56,7 +57,7 @@ pub async fn ask(question: &str) -> Option<String> {
     while !line.ends_with(b"\n") && line.len() < LINE_BYTES {
         let mut ready = terminal.readable().await.ok()?;
         let mut chunk = [0; 1024];
-        match ready.try_io(|tty| nix::unistd::read(tty.as_fd(), &mut chunk).map_err(Into::into)) {
+        match ready.try_io(|tty| rustix::io::read(tty.as_fd(), &mut chunk).map_err(Into::into)) {
             Ok(Ok(0)) if line.is_empty() => return None,
             Ok(Ok(0)) => break,
             Ok(Ok(count)) => line.extend_from_slice(&chunk[..count]),

@@ -1,5 +1,5 @@
-//! `cell/*`: Python code in a persistent IPython kernel. Each shell has a kernel of its own, which starts with
-//! the first cell, in the shell's directory and with what the shell has exported.
+//! `cell/*`: Python code in a persistent IPython kernel. Each shell has a kernel of its own. It starts with the
+//! first cell, in the shell's working directory and with the variables that the shell has exported.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,61 +7,61 @@ use super::shell::{ShellName, ShellRef};
 use super::{Empty, methods};
 
 methods! {
-    /// `cell/run`: runs a cell and waits for its end. Streams [`CellProgress`] if asked to.
+    /// `cell/run`: runs a cell and waits for its end. With `stream`, sends [`CellProgress`].
     Run = "cell/run": RunParams => RunResult { needs: [Run], within: Work };
-    /// `cell/restart`: ends the kernel of a shell, also under a running cell. The next cell gets a new one.
+    /// `cell/restart`: ends the kernel of a shell, even while a cell runs. The next cell gets a new kernel.
     Restart = "cell/restart": ShellRef => Empty { needs: [Run], within: Tool };
 }
 
-/// What to run.
+/// Parameters of `cell/run`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunParams {
-    /// The shell whose kernel runs it.
+    /// Name of the shell whose kernel runs the cell.
     #[serde(default)]
     pub shell: ShellName,
-    /// The code.
+    /// Python code of the cell.
     #[serde(default)]
     pub code: String,
-    /// Run it in a new kernel. The former kernel ends, also under a running cell.
+    /// Run the cell in a new kernel. The former kernel ends, even while a cell runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restart: bool,
-    /// Interrupt the cell after so long; 120 s when absent.
+    /// Interrupt the cell after this many milliseconds; 120 s when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<f64>,
-    /// Send what it prints as it comes, as `$/progress` with [`CellProgress`].
+    /// Stream the output as `$/progress` with [`CellProgress`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
 }
 
-/// A piece of what a cell prints, in order.
+/// A piece of a cell's output in `$/progress`, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellProgress {
-    /// The text, with the escape sequences of a terminal.
+    /// The text, including terminal escape sequences.
     pub text: String,
 }
 
-/// What a cell did.
+/// Result of `cell/run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
-    /// What it printed and displayed, as plain text, exceptions included. Of very much output, both ends with
-    /// a line between them that says what is missing.
+    /// Everything that the cell printed and displayed, as plain text, including exceptions. Of very long output
+    /// it has the beginning and the end, with a line between them that says what is missing.
     pub text: String,
-    /// Bytes left out there.
+    /// Number of bytes that the text leaves out.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub omitted_bytes: u64,
-    /// The pictures that it displayed.
+    /// The pictures that the cell displayed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
-    /// How it ended.
+    /// How the cell ended.
     pub ended: CellEnding,
-    /// Why the kernel is a new one, if it is.
+    /// Why the cell ran in a new kernel, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_kernel: Option<NewKernel>,
-    /// The directory in which it ran: the shell's.
+    /// Working directory of the cell, which is that of its shell.
     pub cwd: String,
-    /// The Python that ran it.
+    /// Path of the Python interpreter that ran the cell.
     pub python: String,
 }
 
@@ -69,9 +69,9 @@ pub struct RunResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Picture {
-    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    /// Media type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
-    /// Its bytes.
+    /// The bytes in base64.
     pub base64: String,
 }
 
@@ -79,13 +79,13 @@ pub struct Picture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CellEnding {
-    /// It ran to its end.
+    /// The cell ran to its end.
     Finished,
-    /// An exception ended it; its text is in the output.
+    /// An exception ended the cell; the text of the exception is in the output.
     Raised,
-    /// It took longer than `limitMs`.
+    /// The cell took longer than `limitMs`.
     TimedOut,
-    /// The kernel's process died under it. The next cell gets a new one.
+    /// The kernel's process died while the cell ran. The next cell gets a new kernel.
     KernelDied,
 }
 
@@ -93,7 +93,7 @@ pub enum CellEnding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NewKernel {
-    /// `restart` asked for it.
+    /// The caller set `restart`.
     Restarted,
     /// An earlier cell could not be interrupted.
     WasStuck,

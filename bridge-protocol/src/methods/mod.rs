@@ -1,9 +1,9 @@
-//! One type per method: its name, its parameters, its result, the rights that it needs and the time that it
-//! may take. These are the promises to other languages; `vscode-ext` and `vscode_bridge` mirror them, and
-//! `tests/wire` holds examples of every one.
+//! One type per method: its name, parameters, result, needed rights and timeouts. This is the contract with other
+//! languages: `vscode-ext` and `vscode_bridge` mirror these types, and `tests/wire` has golden messages for every
+//! method.
 //!
-//! The `methods!` macro is the only way to declare a method. [`find`] and [`all`] are the catalogue that it
-//! makes; [`visit`] is the same with types, for tests.
+//! The `methods!` macro is the only way to declare a method. It makes the catalogue, which [`find`] and [`all`]
+//! return as values and [`visit`] shows as types, for tests.
 
 pub mod action;
 mod bridge;
@@ -38,42 +38,42 @@ pub use vscode::{
     ShowMessage, ShowMessageParams, ShowMessageResult,
 };
 
-/// A method as a type.
+/// A method as a type: name, parameters and result.
 pub trait MethodType {
     /// The name on the wire.
     const NAME: &'static str;
-    /// What the caller sends.
+    /// Type of the parameters.
     type Params: Serialize + DeserializeOwned;
-    /// What comes back.
+    /// Type of the result.
     type Result: Serialize + DeserializeOwned;
 }
 
-/// A method as a value: what the broker must know of it.
+/// A method as a value: the facts that the broker needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodSpec {
     /// The name on the wire.
     pub name: &'static str,
-    /// The rights that a client needs to call it.
+    /// The rights that a client needs to call the method.
     pub needs: Rights,
-    /// How long it may take.
+    /// Default and longest timeout of the method.
     pub within: Within,
 }
 
-/// How long a request may take when its caller names no limit, and at most.
+/// Default timeout and longest timeout of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// A model or a person answers: 30 s, at most 10 minutes.
+    /// A model or a person answers: 30 s by default, at most 10 minutes.
     Talk,
-    /// The editor answers: 10 s, at most 10 minutes.
+    /// The editor answers: 10 s by default, at most 10 minutes.
     Moment,
-    /// A shell may be slow to start, a tree large to search: 2 minutes, at most a day.
+    /// A shell may be slow to start, a tree large to search: 2 minutes by default, at most a day.
     Tool,
-    /// It takes as long as it takes, and has limits of its own: a day.
+    /// Commands and cells may run for hours and have time limits of their own: a day.
     Work,
 }
 
 impl Within {
-    /// The deadline of a request that names none.
+    /// The timeout of a request that names none.
     pub const fn default_timeout(self) -> Duration {
         match self {
             Self::Talk => TIMEOUT_DEFAULT,
@@ -83,7 +83,7 @@ impl Within {
         }
     }
 
-    /// The longest deadline; a longer one is shortened to this.
+    /// The longest timeout; a longer one is reduced to this.
     pub const fn longest_timeout(self) -> Duration {
         match self {
             Self::Talk | Self::Moment => TIMEOUT_MAX,
@@ -92,13 +92,13 @@ impl Within {
     }
 }
 
-/// Is shown every method of the catalogue with its types.
+/// Receives every method of the catalogue as a type, from [`visit`].
 pub trait MethodVisitor {
-    /// One method.
+    /// Receives one method.
     fn method<M: MethodType>(&mut self);
 }
 
-/// Declares methods: a type each, an entry in the catalogue, and a visit.
+/// Declares methods. For each it makes a type, an entry in the catalogue, and a call of the visitor.
 macro_rules! methods {
     ($($(#[$doc:meta])* $method:ident = $name:literal: $params:ty => $result:ty {
         needs: [$($right:ident),*], within: $within:ident
@@ -128,7 +128,7 @@ macro_rules! methods {
 }
 use methods;
 
-/// The families of methods by what stands before the slash.
+/// The methods by family, that is by the part of the name before the slash.
 const FAMILIES: [(&str, &[MethodSpec]); 8] = [
     ("action", action::SPECS),
     ("bridge", bridge::SPECS),
@@ -140,14 +140,14 @@ const FAMILIES: [(&str, &[MethodSpec]); 8] = [
     ("vscode", vscode::SPECS),
 ];
 
-/// What the catalogue says of a method. `None` for a name that only its host knows.
+/// The catalogue's entry for a method. `None` for a method that a host has defined itself.
 pub fn find(name: &str) -> Option<&'static MethodSpec> {
     let (family, _) = name.split_once('/')?;
     let (_, specs) = FAMILIES.iter().find(|(known, _)| *known == family)?;
     specs.iter().find(|spec| spec.name == name)
 }
 
-/// Every method of the wire.
+/// All methods of the catalogue.
 pub fn all() -> impl Iterator<Item = &'static MethodSpec> {
     FAMILIES.iter().flat_map(|(_, specs)| specs.iter())
 }
@@ -158,7 +158,7 @@ pub fn names_of(family: &str) -> impl Iterator<Item = &'static str> + use<'_> {
     found.flat_map(|(_, specs)| specs.iter().map(|spec| spec.name))
 }
 
-/// Shows every method with its types.
+/// Passes every method of the catalogue to the visitor, as a type.
 pub fn visit(visitor: &mut impl MethodVisitor) {
     action::visit(visitor);
     bridge::visit(visitor);
@@ -170,7 +170,7 @@ pub fn visit(visitor: &mut impl MethodVisitor) {
     vscode::visit(visitor);
 }
 
-/// Parameters of a method that takes none, and the result of one that returns none: `{}`.
+/// Parameters of a method without parameters, and result of a method without a result: `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Empty {}
 
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_distinct_and_are_found_by_their_family() {
+    fn names_are_distinct_and_found_in_their_family() {
         for spec in all() {
             assert_eq!(find(spec.name), Some(spec));
             assert_eq!(all().filter(|other| other.name == spec.name).count(), 1, "{}", spec.name);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_runs_or_writes_needs_the_right_to() {
+    fn methods_that_run_or_write_need_that_right() {
         let needs = |name: &str| find(name).unwrap().needs;
         for name in ["shell/run", "shell/input", "cell/run", "page/browse"] {
             assert_eq!(needs(name), Rights::of(&[Right::Run]), "{name}");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_need_not_be_spelt_out() {
+    fn defaults_are_optional_and_not_printed() {
         use serde_json::{from_value, json, to_value};
 
         let write: file::WriteParams = from_value(json!({"path": "a"})).unwrap();

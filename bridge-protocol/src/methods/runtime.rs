@@ -91,9 +91,9 @@ pub struct RuntimeInfo {
     pub methods: Vec<String>,
     /// Whether the runtime's window has the focus.
     pub focused: bool,
-    /// Requests that it is working on.
+    /// Number of requests in flight to the runtime.
     pub in_flight: usize,
-    /// Whether it is an edge, which serves its methods for every runtime.
+    /// Whether the runtime is an edge, which serves its methods for every runtime.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edge: bool,
 }

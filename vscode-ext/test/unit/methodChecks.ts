@@ -112,6 +112,7 @@ const runtimeRuntimeInfo = object<runtime.RuntimeInfo>({
   methods: list(text),
   focused: flag,
   inFlight: number,
+  edge: optional(flag),
 });
 
 const bridgeRight: Check<bridge.Right> = word('chat', 'read', 'write', 'run', 'editor');
@@ -193,6 +194,7 @@ const shellShellRef = object<shell.ShellRef>({
 
 const shellCreateParams = object<shell.CreateParams>({
   shell: optional(text),
+  reuse: optional(flag),
   cwd: optional(text),
   environment: optional(record(text)),
   columns: optional(number),
@@ -221,6 +223,7 @@ const shellRunParams = object<shell.RunParams>({
   returnOnInput: optional(flag),
   stream: optional(flag),
   outputBytes: optional(number),
+  outputLines: optional(number),
   colours: optional(flag),
   command: text,
   shell: optional(text),
@@ -233,6 +236,7 @@ const shellWaitParams = object<shell.WaitParams>({
   returnOnInput: optional(flag),
   stream: optional(flag),
   outputBytes: optional(number),
+  outputLines: optional(number),
   colours: optional(flag),
   from: optional(number),
   shell: optional(text),
@@ -254,6 +258,7 @@ const shellCommandOutput = object<shell.CommandOutput>({
   start: number,
   end: number,
   omitted: optional(shellSpan),
+  lastLines: optional(number),
   lost: optional(number),
 });
 
@@ -287,6 +292,7 @@ const shellReadParams = object<shell.ReadParams>({
   from: optional(number),
   shell: optional(text),
   bytes: optional(number),
+  lines: optional(number),
   raw: optional(flag),
   colours: optional(flag),
 });
@@ -298,6 +304,7 @@ const shellReadResult = object<shell.ReadResult>({
   more: flag,
   text: optional(text),
   base64: optional(text),
+  lastLines: optional(number),
 });
 
 const shellInputParams = object<shell.InputParams>({
@@ -386,6 +393,7 @@ const fileWriteParams = object<file.WriteParams>({
   text: optional(text),
   base64: optional(text),
   replace: optional(flag),
+  mode: optional(number),
   ifVersion: optional(text),
 });
 
@@ -408,7 +416,7 @@ const fileEditResult = object<file.EditResult>({
   linesRemoved: number,
   linesAdded: number,
   diff: text,
-  version: text,
+  version: optional(text),
   ownerKept: flag,
 });
 
@@ -560,6 +568,8 @@ const actionExecuteParams = object<action.ExecuteParams>({
   action: text,
   args: optional(record(anything)),
   actionId: optional(text),
+  runtimeId: optional(text),
+  path: optional(text),
   shell: optional(text),
   stream: optional(flag),
   timeout: optional(number),

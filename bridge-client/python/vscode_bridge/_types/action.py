@@ -14,6 +14,8 @@ class _NeedsExecuteActionParams(TypedDict):
 class ExecuteActionParams(_NeedsExecuteActionParams, total=False):
     args: Dict[str, Any]
     actionId: str
+    runtimeId: str
+    path: str
     shell: str
     stream: bool
     timeout: float

@@ -28,13 +28,17 @@ class UpdateParams(TypedDict, total=False):
     focused: bool
 
 
-class RuntimeInfo(TypedDict):
+class _NeedsRuntimeInfo(TypedDict):
     runtimeId: str
     title: str
     workspaceFolders: List[str]
     methods: List[str]
     focused: bool
     inFlight: int
+
+
+class RuntimeInfo(_NeedsRuntimeInfo, total=False):
+    edge: bool
 
 
 Right = Literal["chat", "read", "write", "run", "editor"]

@@ -73,6 +73,7 @@ class WriteFileParams(_NeedsWriteFileParams, total=False):
     text: str
     base64: str
     replace: bool
+    mode: int
     ifVersion: str
 
 
@@ -93,13 +94,16 @@ class EditFileParams(_NeedsEditFileParams, total=False):
     ifVersion: str
 
 
-class EditFileResult(TypedDict):
+class _NeedsEditFileResult(TypedDict):
     line: int
     linesRemoved: int
     linesAdded: int
     diff: str
-    version: str
     ownerKept: bool
+
+
+class EditFileResult(_NeedsEditFileResult, total=False):
+    version: str
 
 
 class _NeedsUndoParams(TypedDict):

@@ -11,6 +11,7 @@ class ShellRef(TypedDict, total=False):
 
 class CreateShellParams(TypedDict, total=False):
     shell: str
+    reuse: bool
     cwd: str
     environment: Dict[str, str]
     columns: int
@@ -42,6 +43,7 @@ class WaitOptions(TypedDict, total=False):
     returnOnInput: bool
     stream: bool
     outputBytes: int
+    outputLines: int
     colours: bool
 
 
@@ -80,6 +82,7 @@ class _NeedsCommandOutput(TypedDict):
 
 class CommandOutput(_NeedsCommandOutput, total=False):
     omitted: Span
+    lastLines: int
     lost: int
 
 
@@ -119,6 +122,7 @@ CommandState = Union[GoingOn, Finished]
 class ReadOutputParams(_From, total=False):
     shell: str
     bytes: int
+    lines: int
     raw: bool
     colours: bool
 
@@ -133,6 +137,7 @@ class _NeedsReadOutputResult(TypedDict):
 class ReadOutputResult(_NeedsReadOutputResult, total=False):
     text: str
     base64: str
+    lastLines: int
 
 
 class _NeedsInputParams(TypedDict):

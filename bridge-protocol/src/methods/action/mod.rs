@@ -30,14 +30,14 @@ pub struct ExecuteParams {
     /// Arguments of the action.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
-    /// A name for it that no other action under way has. The observation repeats it as its `cause`, and
-    /// `action/cancel` finds the action by it.
+    /// Id of the action, different from those of all other running actions. The observation repeats it as its
+    /// `cause`, and `action/cancel` finds the action by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
-    /// The runtime whose tools carry out the action, by its id.
+    /// Id of the runtime whose tools execute the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_id: Option<String>,
-    /// The runtime whose tools carry out the action, by an absolute path in its folders.
+    /// Absolute path in the folders of the runtime whose tools execute the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The agent's shell; `agent` when absent. Agents with different shells do not wait for each other.

@@ -1,10 +1,10 @@
-//! What came of an action, exactly as it is printed.
+//! The observation of an action, in exactly the format that OpenHands expects.
 
 use serde::{Deserialize, Serialize};
 
 use super::super::Empty;
 
-/// What came of an action. Clients of OpenHands build objects from exactly these keys, in this order.
+/// Result of `action/execute`. Clients of OpenHands build objects from exactly these keys, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// A line for people.
@@ -16,7 +16,7 @@ pub struct Observation {
     pub observation: String,
     /// The text that the agent reads.
     pub content: String,
-    /// What else is known, by kind.
+    /// Further members; each kind of observation has its own.
     #[serde(default)]
     pub extras: Extras,
     /// Whether a command or a cell succeeded. Absent for other kinds.
@@ -24,12 +24,12 @@ pub struct Observation {
     pub success: Option<bool>,
 }
 
-/// What is known beside the content. Each kind of observation has its own members; they tell the kinds apart,
-/// so the order of the variants matters: a variant comes before those whose members it includes.
+/// The members of an observation beside its content. The kinds are distinguished by their members, so the order
+/// of the variants matters: a variant comes before the variants whose members it includes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Extras {
-    /// Of `run`.
+    /// Members of a `run` observation.
     Run {
         /// The command, as it was sent.
         command: String,
@@ -42,7 +42,7 @@ pub enum Extras {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<u64>,
     },
-    /// Of `run_ipython`.
+    /// Members of a `run_ipython` observation.
     Cell {
         /// The code, as it was sent.
         code: String,
@@ -52,7 +52,7 @@ pub enum Extras {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<u64>,
     },
-    /// Of `edit`.
+    /// Members of an `edit` observation.
     Edit {
         /// The file, as it was named.
         path: String,
@@ -70,7 +70,7 @@ pub enum Extras {
         #[serde(rename = "_diff_cache")]
         diff_cache: Option<String>,
     },
-    /// Of `browse`.
+    /// Members of a `browse` observation.
     Page {
         /// The address that was shown.
         url: String,
@@ -86,7 +86,7 @@ pub enum Extras {
         error: bool,
         /// Always empty.
         goal_image_urls: Vec<String>,
-        /// The address again: one page is open.
+        /// The address of the page, because exactly one page is open.
         open_pages_urls: Vec<String>,
         /// Always 0.
         active_page_index: i64,
@@ -105,28 +105,28 @@ pub enum Extras {
         /// Always false.
         filter_visible_only: bool,
     },
-    /// Of `read`.
+    /// Members of a `read` observation.
     Read {
         /// The file.
         path: String,
         /// `oh_aci` for a view with numbered lines, otherwise `default`.
         impl_source: String,
     },
-    /// Of `write`.
+    /// Members of a `write` observation.
     Written {
         /// The file.
         path: String,
     },
-    /// Of `error`.
+    /// Members of an `error` observation.
     Error {
         /// The class: `unavailable`, `refused`, `outside_workspace`, `not_found`, `permission`, `invalid` or
         /// `internal`.
         error_id: String,
-        /// Where the error comes from. Only if the action server was told to show it.
+        /// The source of the error. Present only if the action server is configured to show it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<String>,
     },
-    /// Of `success`: nothing more, `{}`.
+    /// A `success` observation has no members: `{}`.
     None {},
 }
 

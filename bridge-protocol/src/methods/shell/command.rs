@@ -17,15 +17,15 @@ pub struct WaitOptions {
     /// End the wait as soon as the command seems to wait for input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub return_on_input: bool,
-    /// Send the output as it comes, as `$/progress` with [`OutputProgress`].
+    /// Stream the output as `$/progress` with [`OutputProgress`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
-    /// How many bytes of output the result may show; 30,000 when absent, never more than 4 MiB. Of more output
-    /// it shows the beginning and the end.
+    /// Most bytes of output in the result: 30,000 when absent, never more than 4 MiB. Of longer output it has the
+    /// beginning and the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
-    /// Show only the end of the output: at most so many lines. Then `outputBytes` limits how many bytes at the
-    /// end are looked at for them; 7 MiB when absent, never more than 64 MiB.
+    /// Return only the end of the output, at most this many lines. `outputBytes` then limits how many bytes at the
+    /// end are searched for these lines; 7 MiB when absent, never more than 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_lines: Option<usize>,
     /// Keep colours in the text of the result.
@@ -56,11 +56,11 @@ pub struct WaitParams {
     /// Name of the shell.
     #[serde(default)]
     pub shell: ShellName,
-    /// The number of the command, if it must be that one. Otherwise the latest is meant.
+    /// Number of the command to wait for; the latest command when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<u64>,
-    /// Stream and show only the output from this offset on, for instance from the `end` of an earlier result;
-    /// from the command's beginning when absent.
+    /// Stream and return only the output from this offset on, for instance from the `end` of an earlier result;
+    /// from the beginning of the command's output when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// How long to wait.
@@ -141,21 +141,21 @@ pub enum AwaitedInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandOutput {
-    /// All of it, or its beginning and end with a line between them that says what is missing, or its last
-    /// lines.
+    /// The whole output, or its beginning and end with a line between them that says what is missing, or its
+    /// last lines.
     pub text: String,
-    /// Offset of its first byte in the log, or `from` of `shell/wait` where that lies behind it.
+    /// Offset of the output's first byte in the log, or `from` of `shell/wait` if that is larger.
     pub start: u64,
-    /// Offset behind its last byte so far. While the command runs, it lies behind a whole character and a whole
-    /// escape sequence, so that a later wait can go on from it.
+    /// Offset after the output's last byte so far. While the command runs, it is never within a character or an
+    /// escape sequence, so that a later wait can continue from it.
     pub end: u64,
-    /// The bytes that the text leaves out; `shell/read` has them.
+    /// The bytes that the text leaves out; `shell/read` returns them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Span>,
-    /// With `outputLines`: how many lines the text has, if the output has more.
+    /// With `outputLines`: the number of lines in the text. Present only if the output has more lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_lines: Option<usize>,
-    /// Bytes that could not be kept, since the log was full.
+    /// Number of bytes that could not be recorded, because the log was full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
@@ -217,11 +217,11 @@ pub struct ReadParams {
     /// Offset from which to read. When absent, only the output of the latest command is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// At most so many bytes; 65,536 when absent, never more than 4 MiB.
+    /// Most bytes to return: 65,536 when absent, never more than 4 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Return only the end, as text: at most so many lines. `bytes` then limits how many bytes at the end are
-    /// searched for them; 7 MiB when absent, never more than 64 MiB.
+    /// Return only the end, as text, at most this many lines. `bytes` then limits how many bytes at the end are
+    /// searched for these lines; 7 MiB when absent, never more than 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<usize>,
     /// Return the bytes in base64, instead of text as a terminal would show it.
@@ -247,10 +247,10 @@ pub struct ReadResult {
     /// The output as a terminal would show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// As it is.
+    /// The bytes of the output in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
-    /// With `lines`: how many lines the text has, if there are more.
+    /// With `lines`: the number of lines in the text. Present only if there are more lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_lines: Option<usize>,
 }

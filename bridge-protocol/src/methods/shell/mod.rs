@@ -88,13 +88,13 @@ pub struct CreateParams {
     /// Name of the shell. When absent, a random name is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellName>,
-    /// If there is a shell of this name, use it as it is. Otherwise an existing name is a *Conflict*.
+    /// If a shell of this name exists, use it unchanged. Without this flag, an existing name is a *Conflict*.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reuse: bool,
-    /// Where it starts; the workspace when absent.
+    /// Working directory of the new shell; the workspace when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Variables to add to the environment of the runtime that serves it.
+    /// Variables to add to the environment, which is otherwise that of the runtime.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
     /// Columns of the terminal; 160 when absent.

@@ -7,6 +7,10 @@ export interface ExecuteParams {
   readonly action: string;
   readonly args?: Readonly<Record<string, unknown>>;
   readonly actionId?: string;
+  /** The runtime whose tools carry it out. */
+  readonly runtimeId?: string;
+  /** A path that chooses that runtime. */
+  readonly path?: string;
   readonly shell?: string;
   readonly stream?: boolean;
   readonly timeout?: number;

@@ -52,6 +52,8 @@ export interface WriteParams {
   readonly base64?: string;
   /** True when absent. */
   readonly replace?: boolean;
+  /** Permission bits of a file that did not exist. */
+  readonly mode?: number;
   /** Fail with Conflict, and change nothing, if the file has another version. */
   readonly ifVersion?: string;
 }
@@ -79,7 +81,8 @@ export interface EditResult {
   readonly linesRemoved: number;
   readonly linesAdded: number;
   readonly diff: string;
-  readonly version: string;
+  /** Absent if taking an edit back has removed the file. */
+  readonly version?: string;
   readonly ownerKept: boolean;
 }
 

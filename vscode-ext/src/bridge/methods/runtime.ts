@@ -33,4 +33,6 @@ export interface RuntimeInfo {
   readonly focused: boolean;
   /** Requests that it is working on. */
   readonly inFlight: number;
+  /** Whether its methods serve every runtime. */
+  readonly edge?: boolean;
 }

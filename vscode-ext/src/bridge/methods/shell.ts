@@ -7,6 +7,8 @@ export interface ShellRef {
 
 export interface CreateParams {
   readonly shell?: string;
+  /** If there is a shell of this name, use it as it is. */
+  readonly reuse?: boolean;
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly columns?: number;
@@ -41,6 +43,8 @@ export interface WaitOptions {
   readonly stream?: boolean;
   /** How many bytes of output the result may show; 30,000 when absent. */
   readonly outputBytes?: number;
+  /** Show only so many lines at the end. */
+  readonly outputLines?: number;
   readonly colours?: boolean;
 }
 
@@ -52,7 +56,7 @@ export interface RunParams extends WaitOptions {
 }
 
 export interface WaitParams extends WaitOptions {
-  /** Stream from this offset on. */
+  /** Stream and show only the output from this offset on. */
   readonly from?: number;
   readonly shell?: string;
   readonly command?: number;
@@ -75,6 +79,8 @@ export interface CommandOutput {
   readonly end: number;
   /** What the text leaves out; `shell/read` has it. */
   readonly omitted?: Span;
+  /** How many lines the text has, if the output has more than `outputLines`. */
+  readonly lastLines?: number;
   /** Bytes that the full log could not keep. */
   readonly lost?: number;
 }
@@ -114,6 +120,8 @@ export interface ReadParams {
   readonly from?: number;
   readonly shell?: string;
   readonly bytes?: number;
+  /** Only so many lines at the end, as text. */
+  readonly lines?: number;
   readonly raw?: boolean;
   readonly colours?: boolean;
 }
@@ -126,6 +134,8 @@ export interface ReadResult {
   readonly more: boolean;
   readonly text?: string;
   readonly base64?: string;
+  /** How many lines the text has, if there are more than `lines`. */
+  readonly lastLines?: number;
 }
 
 export interface InputParams {

@@ -26,7 +26,8 @@ pub async fn run(mut context: Context, verb: Verb) -> Result<(), Failure> {
                 Err(binary) => (None, Some(BASE64_STANDARD.encode(binary.as_bytes()))),
             };
             let (path, if_version) = (context.route.file(&path), version.if_version.map(Version));
-            let params = file::WriteParams { path, text, base64, replace: !new, mode: None, if_version };
+            let params =
+                file::WriteParams { path, text, base64, replace: !new, mode: None, if_version };
             shown::<file::Write>(context, &params, |written| {
                 note_owner(written.owner_kept);
                 String::new()

@@ -1,6 +1,6 @@
 //! Where requests go: the members of their parameters by which the daemon chooses a runtime.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -24,12 +24,20 @@ impl Route {
         Ok(Self { runtime_id: target.runtime.clone(), directory })
     }
 
-    /// The path of a file as it is sent: relative ones begin at the directory of `--in`, if it was given.
+    /// The path of a file as it is sent: relative ones begin at the directory of `--in`, if it was given. `..` at
+    /// the beginning is resolved here, as only a path without it chooses a runtime. The directory has no links, so
+    /// this is safe; behind other names, which may be links, `..` stays.
     pub fn file(&self, path: &str) -> String {
-        match &self.directory {
-            Some(directory) if path == "." => text(directory),
-            Some(directory) => text(&directory.join(path)),
-            None => path.to_owned(),
+        let Some(directory) = &self.directory else { return path.to_owned() };
+        let (mut base, mut rest) = (directory.as_path(), Path::new(path).components());
+        loop {
+            let before = rest.clone();
+            match rest.next() {
+                Some(Component::ParentDir) => base = base.parent().unwrap_or(base),
+                Some(Component::CurDir) => {}
+                Some(_) => return text(&base.join(before.as_path())),
+                None => return text(base),
+            }
         }
     }
 
@@ -116,6 +124,9 @@ mod tests {
         assert_eq!(here.file("a/b"), "/no/such/a/b");
         assert_eq!(here.file("."), "/no/such");
         assert_eq!(here.file("/abs"), "/abs");
+        assert_eq!(here.file("../a"), "/no/a");
+        assert_eq!(here.file("./../../../a"), "/a");
+        assert_eq!(here.file("a/../b"), "/no/such/a/../b", "a may be a link");
         assert_eq!(route(Some("w1"), None).file("a"), "a");
     }
 
