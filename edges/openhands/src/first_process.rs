@@ -1,6 +1,6 @@
-//! What is expected of the first process of a container, which has no init of its own.
+//! The duties of the first process of a container that has no init of its own.
 //!
-//! Whoever outlives its parent becomes a child of that process, and stays a zombie until it is reaped: the tmux server,
+//! A process that outlives its parent becomes a child of the first process, and stays a zombie until it is reaped: the tmux server,
 //! and whatever a closed shell leaves. The server itself knows only the children that it has started.
 
 use std::{

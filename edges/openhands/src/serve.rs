@@ -101,7 +101,7 @@ pub(crate) struct ServeArguments {
     debug: bool,
 }
 
-/// What OpenHands calls plugins.
+/// Features that OpenHands calls plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Plugin {
@@ -179,7 +179,7 @@ fn main_shell(name: &str, policy: &Policy) -> String {
     format!("{}-{:02x}{:02x}{:02x}-{name:.40}", policy.level, digest[0], digest[1], digest[2])
 }
 
-/// What of a user's name can be in the name of a shell.
+/// A user's name with only such characters as the name of a shell may have.
 fn shell_name(username: Option<String>) -> String {
     let username = username.or_else(|| env::var("USER").ok()).unwrap_or_else(|| "user".into());
     username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-")

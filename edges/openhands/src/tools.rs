@@ -41,7 +41,7 @@ pub trait Tools: Clone + Send + Sync + 'static {
     fn directory(&self) -> impl Future<Output = Result<PathBuf, WireError>> + Send;
 }
 
-/// What a caller wants besides the answer.
+/// Options of a call: progress, and a way to cancel it.
 #[derive(Debug, Default)]
 pub struct Listener<'a> {
     /// Receives the progress of the call, in order. A tool that streams waits while the channel is full; on the way

@@ -73,7 +73,7 @@ impl Wish {
     }
 }
 
-/// What a variable says, if it says anything, else what was given.
+/// The value of a variable if it is set, otherwise the given value.
 fn overriding<T: FromStr>(variable: &str, given: Option<T>) -> anyhow::Result<Option<T>> {
     match env::var(variable) {
         Ok(text) if !text.is_empty() => match text.parse() {

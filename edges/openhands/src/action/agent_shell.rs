@@ -34,7 +34,7 @@ pub(super) struct AgentShell<T> {
     pub(super) name: ShellName,
 }
 
-/// What a call that waits for a command has come to.
+/// The outcome of a call that waits for a command.
 pub(super) enum Answered {
     /// The command has ended, or the wait for it.
     State(CommandState),

@@ -1,4 +1,4 @@
-//! What an agent asks of a conversation with one action.
+//! One action as a conversation sees it: the text, its meaning, and how long to wait.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Patience {
     pub(super) limit: Option<Duration>,
 }
 
-/// What the agent wants now.
+/// One action.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
     /// The action.

@@ -11,7 +11,7 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 
 use super::tokens::tokens;
 
-/// What a text is to a shell.
+/// How a shell would take a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Commands {
     /// Nothing but comments and blanks.
@@ -60,7 +60,7 @@ pub(super) fn parse(text: &str) -> Commands {
     Commands::Several(commands.iter().enumerate().map(piece).collect())
 }
 
-/// The same, with a second opinion on texts that seem unfinished: an agent that is told to finish a
+/// Parses a text, and asks bash about a text that seems unfinished: an agent that is told to finish a
 /// command which is whole would be stuck.
 pub(super) async fn parse_with(bash: &Path, text: &str) -> Commands {
     match parse(text) {

@@ -53,7 +53,7 @@ impl Current {
     }
 }
 
-/// What has become of the current command.
+/// The state of the current command.
 enum Standing {
     /// It runs.
     Running(Box<CommandState>),
@@ -323,7 +323,7 @@ impl<T: Tools> Conversation<T> {
         Ok(state)
     }
 
-    /// What has become of the current command.
+    /// Asks for the state of the current command.
     async fn standing(&mut self) -> Result<Standing, ActionError> {
         let state = match self.current {
             None => return Ok(Standing::None),

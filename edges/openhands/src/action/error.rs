@@ -36,7 +36,7 @@ pub enum ActionError {
         name: &'static str,
         /// Its value.
         value: String,
-        /// What a good one looks like.
+        /// A description of a good one.
         hint: String,
     },
     /// A file whose text is not in UTF-8, where nothing else will do.
@@ -63,13 +63,13 @@ pub enum ActionError {
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct FileError {
-    /// What is wrong.
+    /// The problem, for programs.
     pub problem: FileProblem,
-    /// The same for people, in the words of the runtime.
+    /// A sentence for people, in the words of the runtime.
     pub text: String,
 }
 
-/// What is wrong with a file or a change of it.
+/// A problem of a file, or of a change of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileProblem {
     /// The path leads out of the workspace.

@@ -1,4 +1,4 @@
-//! What an agent learns from an action.
+//! Observations: the results of actions.
 
 use std::{ops::Range, path::PathBuf, time::Duration};
 
@@ -16,7 +16,7 @@ pub struct OutputPiece {
     pub place: Option<Range<u64>>,
 }
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
     /// Of a command.
@@ -27,7 +27,7 @@ pub enum Observation {
     Read {
         /// The path: absolute, except for a view, where it is as given.
         path: PathBuf,
-        /// What is there.
+        /// The content.
         content: ReadContent,
     },
     /// Of writing.
@@ -48,12 +48,12 @@ pub enum Observation {
     Closed,
 }
 
-/// What came of a command so far.
+/// The result of a command so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunObservation {
     /// The text that was given, without the blanks around it.
     pub command: String,
-    /// What was printed since the last observation, as a terminal shows it.
+    /// The output since the last observation, as a terminal shows it.
     pub content: String,
     /// How it stands.
     pub outcome: Outcome,
@@ -78,15 +78,15 @@ pub enum Outcome {
         exit_code: i32,
         /// The control key that was sent, if one was.
         key: Option<char>,
-        /// What else is to say.
+        /// Anything else that the agent should know.
         completion: Completion,
     },
     /// It goes on and has printed nothing for this long.
     Quiet(Duration),
     /// It goes on, and the time is over.
     TimedOut(Duration),
-    /// It is not whole, so it has not begun, and its rest is expected as input. Whoever would have been told
-    /// of silence after this long, because he does not block, can be told so at once.
+    /// It is not whole, so it has not begun, and its rest is expected as input. The duration is the silence after
+    /// which the wait would have ended; none for an action that blocks.
     Unfinished(Option<Duration>),
     /// The new command was not run, because the former one still runs.
     Busy,
@@ -94,7 +94,7 @@ pub enum Outcome {
     NothingRunning(NothingRunning),
 }
 
-/// What else is to say of a command that has ended.
+/// Anything else that the agent should know of a command that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     /// Nothing.
@@ -105,7 +105,7 @@ pub enum Completion {
     InputNotSent,
 }
 
-/// What was wanted of a command although there is none.
+/// The wish of an agent that expects a running command although there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NothingRunning {
     /// Its output.
@@ -114,7 +114,7 @@ pub enum NothingRunning {
     Input,
 }
 
-/// What a shell tells of itself at its prompt.
+/// The state that a shell reports at its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellReport {
     /// Its directory.
@@ -129,11 +129,11 @@ pub struct ShellReport {
     pub python: Option<PathBuf>,
 }
 
-/// What came of a cell.
+/// The result of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellObservation {
-    /// What it printed and displayed, as plain text; exceptions too. Of very much, both ends, with a line
-    /// between them that says so.
+    /// Its output and displayed results as plain text, exceptions included. Of very long output both ends, with a
+    /// line between them that says so.
     pub text: String,
     /// Bytes that were left out there, 0 as a rule.
     pub left_out: u64,
@@ -161,7 +161,7 @@ pub struct Picture {
 /// Why a cell was run in a new kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
-    /// Somebody wanted that.
+    /// The caller asked for that.
     AsAsked,
     /// An earlier cell did not come to its end.
     WasStuck,
@@ -180,7 +180,7 @@ pub enum CellOutcome {
     KernelDied,
 }
 
-/// What is in a file.
+/// The content of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadContent {
     /// Lines as they are.
@@ -201,7 +201,7 @@ pub enum ReadContent {
         /// The number of lines of the file, if a range went beyond them.
         only: Option<usize>,
     },
-    /// What a directory holds, two levels deep.
+    /// The entries of a directory, two levels deep.
     Directory {
         /// Absolute paths, the directory first, directories with a slash at the end, sorted.
         entries: Vec<String>,
@@ -215,7 +215,7 @@ pub enum ReadContent {
 pub struct Page {
     /// Its address.
     pub url: String,
-    /// What can be read on it.
+    /// Its text.
     pub text: String,
     /// How it looks.
     pub screenshot: Option<Screenshot>,
@@ -232,16 +232,16 @@ pub struct Screenshot {
     pub path: Option<PathBuf>,
 }
 
-/// What came of editing.
+/// The result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditObservation {
     /// The path as given.
     pub path: PathBuf,
-    /// What was done.
+    /// The change.
     pub edition: Edition,
 }
 
-/// What was done to a file, with what an agent wants to see of it. The texts end their lines with `\n`.
+/// A change of a file, with the texts that the observation shows. Their lines end with `\n`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edition {
     /// It was only looked at.

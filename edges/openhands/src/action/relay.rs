@@ -52,7 +52,7 @@ impl<'a, T: Tools> Relay<'a, T> {
     pub(super) async fn finish(&mut self, start: u64, end: u64) -> Result<(), ActionError> {
         self.next.get_or_insert(start);
         self.catch_up(end).await?;
-        // What looked unfinished is all there is.
+        // No more bytes will come, so an unfinished sequence is sent as it is.
         let rest = std::mem::take(&mut self.held);
         self.send(rest).await;
         Ok(())

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 /// An action and how long it may take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// What to do.
+    /// The action.
     pub action: Action,
     /// After so long the wait ends. A command goes on nevertheless.
     pub timeout: Option<Duration>,
@@ -40,17 +40,17 @@ pub enum Action {
     },
     /// Make a directory, with those above it that are missing.
     CreateDirectory {
-        /// Where.
+        /// Its path.
         path: PathBuf,
     },
     /// Remove an empty directory.
     RemoveDirectory {
-        /// Which.
+        /// Its path.
         path: PathBuf,
     },
     /// Remove a file or, if asked for, a tree.
     Remove {
-        /// What.
+        /// Its path.
         path: PathBuf,
         /// Whether a directory is removed with everything in it.
         recursive: bool,
@@ -69,7 +69,7 @@ pub struct Run {
     pub input: bool,
     /// Silence is no reason to stop waiting.
     pub blocking: bool,
-    /// Which shell.
+    /// The shell that runs it.
     pub shell: RunIn,
     /// Nobody wants to see it: the output is for a program, and complete.
     pub hidden: bool,
@@ -132,11 +132,11 @@ pub struct Write {
 pub struct Edit {
     /// An absolute path.
     pub path: PathBuf,
-    /// What to do.
+    /// The action.
     pub command: EditCommand,
 }
 
-/// What to do with a file.
+/// A command of the editor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditCommand {
     /// Look at it.
@@ -150,7 +150,7 @@ pub enum EditCommand {
     Replace {
         /// The text to find. If it does not occur, it is tried without the blanks around it.
         old: String,
-        /// What takes its place.
+        /// The text that replaces it.
         new: String,
     },
     /// Insert lines.
@@ -166,7 +166,7 @@ pub enum EditCommand {
     Wrong {
         /// Whether it would have made a file.
         creates: bool,
-        /// What is wrong with it.
+        /// A sentence about what is wrong with it.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What an edit does to a text, without the file around it. The runtime makes the same change to the file; the
+//! The effect of an edit on a text, without the file around it. The runtime makes the same change to the file; the
 //! observation shows it from these texts.
 
 use memchr::memmem;

@@ -2,7 +2,7 @@
 //!
 //! The parser calls itself for what is nested, and tries one thing after the other: some unclosed openings take
 //! twice or three times as long with each level, and others end the program, because its stack is full.
-//! Whoever writes a command must not be able to do that, so texts are judged before. What is too deep is left
+//! The author of a command must not be able to do that, so texts are judged before. A text that is too deep is left
 //! to bash.
 
 use std::thread;
@@ -121,7 +121,7 @@ fn simplify(token: &mut Token) {
     }
 }
 
-/// What has been opened.
+/// A construct that is open.
 struct Open {
     by: Opening,
     /// Whether a command could begin where it was opened.
@@ -208,7 +208,7 @@ mod tests {
 
     use super::super::commands::{Commands, parse};
 
-    /// What opens something, and what might close it.
+    /// Words that open a construct, and words that may close it.
     const PIECES: [&str; 60] = [
         "( ",
         "(",

@@ -1,4 +1,4 @@
-//! Who may speak to the server.
+//! The rules for clients of the server.
 //!
 //! Clients show a key in a header, if the server has one. Web pages never may: a page that a person
 //! visits could otherwise run commands on a server without a key, since a browser sends its requests
@@ -24,11 +24,11 @@ const OPEN: [&str; 2] = ["/alive", "/server_info"];
 pub struct Access {
     /// A digest, so that the comparison takes equally long for keys of any length.
     key: Option<[u8; 32]>,
-    /// Who may come without a key.
+    /// The clients that need no key if the server has none.
     without_key: WithoutKey,
 }
 
-/// Who may speak to a server that has no key.
+/// The clients of a server that has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithoutKey {
     /// Programs on this machine.

@@ -10,7 +10,7 @@ use crate::event::{self, Event, Malformed};
 /// Longer limits are taken for this one: a year, which every clock can add to the present.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) event: Event,

@@ -39,7 +39,7 @@ pub(super) async fn execute_action(
     Ok(Json(carry_out(&server, asked, None).await))
 }
 
-/// The same as a stream of events: `start`, `output` as it comes, and `complete` with the observation.
+/// Carries an action out and answers with a stream of events: `start`, `output` as it comes, and `complete` with the observation.
 pub(super) async fn execute_action_stream(
     State(server): State<Arc<Server>>,
     body: Bytes,

@@ -16,7 +16,7 @@ use sandbox_files as files;
 /// The longest text of an answer that is not ours.
 const SAID_BYTES: usize = 64 << 10;
 
-/// What is answered instead of a result.
+/// The answer to a request that failed.
 #[derive(Debug)]
 pub(super) struct Failure {
     status: StatusCode,

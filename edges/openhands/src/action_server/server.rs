@@ -32,7 +32,7 @@ pub struct Config {
     pub sandbox: sandbox_host::Settings,
     /// How actions are carried out.
     pub actions: Settings,
-    /// Who may ask for them.
+    /// The rules for clients.
     pub access: Access,
     /// Whether errors tell where they come from.
     pub traces: bool,

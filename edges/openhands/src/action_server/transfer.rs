@@ -217,7 +217,7 @@ fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
                 format!("the zip file has an entry that leads out of its directory: {name}"),
             ));
         }
-        // What an entry says of its size is not to be relied upon.
+        // The size in an entry's header cannot be trusted.
         let mut content = (&mut entry).take(UNPACKED_BYTES + 1 - total);
         total += io::copy(&mut content, &mut io::sink()).map_err(|error| cannot(&error))?;
         if total > UNPACKED_BYTES {

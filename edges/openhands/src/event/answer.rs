@@ -84,8 +84,8 @@ fn of(asked: &Asked, observation: Observation, form: ErrorForm) -> Answer {
     }
 }
 
-/// What went wrong is told in the way of the action: some are `error`s, some are results that
-/// begin with a certain word.
+/// The observation of an error, in the form that clients of the action expect: some are `error`s, others are
+/// results that begin with a certain word.
 fn failed(asked: &Asked, error: &ActionError, cwd: &Path, form: ErrorForm) -> Answer {
     let is_binary = matches!(error, ActionError::File(file) if file.problem == FileProblem::Binary);
     let text = match asked {

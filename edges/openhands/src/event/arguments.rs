@@ -59,7 +59,7 @@ pub(super) struct ReadArguments {
     view_range: Option<Vec<i64>>,
 }
 
-/// Which of its readers and editors a client means.
+/// The reader or editor that a client means.
 #[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Source {

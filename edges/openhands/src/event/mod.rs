@@ -60,9 +60,9 @@ pub(crate) const KNOWN: [&str; 10] =
 /// An action as it came.
 #[derive(Debug)]
 pub struct Event {
-    /// What to do, or why an agent's arguments make no sense, which it is told like any result.
+    /// The action, or why the agent's arguments make no sense. The agent is told that like any result.
     pub action: Result<Action, ActionError>,
-    /// What the answer has to know of it.
+    /// The part of the action that the observation repeats.
     pub question: Question,
 }
 
@@ -77,7 +77,7 @@ pub enum Malformed {
     Arguments(String),
 }
 
-/// What the answer to an action has to know of it.
+/// The part of an action that its observation repeats, or that decides its form.
 #[derive(Debug)]
 pub struct Question(Asked);
 

@@ -13,21 +13,21 @@ const OUTPUT_CHARACTERS: usize = 30_000;
 const OUTPUT_CUT: &str = "\n[... Observation truncated due to length ...]\n";
 /// Characters of a view that are told.
 const VIEW_CHARACTERS: usize = 16_000;
-/// The whole text for a file that cannot be shown.
+/// The whole content for a file that cannot be shown.
 pub(super) const BINARY_FILE: &str = "ERROR_BINARY_FILE";
 
 /// The whole text where there is no browser.
 pub(super) const NO_BROWSER: &str = "Browser functionality is not supported or disabled.";
 
-/// What to do about a command that goes on.
+/// Advice for a command that goes on.
 const CHOICES: &str = "To go on waiting, send an empty command ''; to answer it, send text as input; to \
     interrupt or end it, send C-c, C-z or C-d; next time, give a longer timeout.";
 
-/// What to do about a command that is not whole.
+/// Advice for a command that is not whole.
 const UNFINISHED: &str = "It is not whole: a quote, a heredoc or a compound command is open. Nothing was waited \
     for; send the rest as input, or C-c to drop it.";
 
-/// What stands before the output.
+/// The line before the output.
 pub(super) fn prefix(observation: &RunObservation) -> String {
     match observation.outcome {
         Outcome::Completed { .. } if !observation.continued => beginning_lost(observation),
@@ -40,14 +40,14 @@ pub(super) fn prefix(observation: &RunObservation) -> String {
     }
 }
 
-/// That there are only last lines.
+/// A note that only the last lines are shown.
 fn beginning_lost(observation: &RunObservation) -> String {
     observation.last_lines.map_or_else(String::new, |lines| {
         format!("[Previous command outputs are truncated. These are the last {lines} lines.]\n")
     })
 }
 
-/// What stands after it.
+/// The lines after the output.
 pub(super) fn suffix(observation: &RunObservation) -> String {
     let mut text = ending(observation);
     if observation.lost > 0 {
@@ -61,7 +61,7 @@ pub(super) fn suffix(observation: &RunObservation) -> String {
     text
 }
 
-/// How the command stands.
+/// A sentence about how the command ended, or why the wait for it did.
 fn ending(observation: &RunObservation) -> String {
     match &observation.outcome {
         Outcome::Completed { exit_code, key, completion } => {
@@ -83,7 +83,7 @@ fn ending(observation: &RunObservation) -> String {
             "\n[The command has no new output after {} seconds. {CHOICES}]",
             limit.as_secs()
         ),
-        // Clients look for the words of silence, which there would be.
+        // Clients look for the sentence about silence.
         Outcome::Unfinished(Some(limit)) => format!(
             "\n[The command has no new output after {} seconds. {UNFINISHED} {CHOICES}]",
             limit.as_secs()
@@ -121,7 +121,7 @@ pub(super) fn output(mut observation: RunObservation) -> String {
     }
 }
 
-/// What a cell said.
+/// The text of a cell's observation.
 pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
     let mut text = cell.text.trim_end().to_owned();
     let note = match cell.outcome {
@@ -256,7 +256,7 @@ pub(super) fn editor_error(what: &ActionError, path: &str, old: &str) -> String 
     }
 }
 
-/// A file or directory for the eye.
+/// The text of a view of a file or directory.
 pub(super) fn view(path: &str, content: &ReadContent) -> String {
     match content {
         ReadContent::Lines { text, first, only } => {
@@ -286,7 +286,7 @@ pub(super) fn view(path: &str, content: &ReadContent) -> String {
     }
 }
 
-/// What was done to a file.
+/// The text of an edit's observation.
 pub(super) fn edition(path: &str, edition: &Edition) -> String {
     const REVIEW: &str = "Check that these lines are what you want";
     match edition {

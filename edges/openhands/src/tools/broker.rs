@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Listener, Tools};
 
-/// Which runtime to call, as the caller of an action said it. The broker decides what it means.
+/// The runtime to call, as the caller of an action named it. The broker resolves it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Route {
     /// The runtime's id.

@@ -1,4 +1,4 @@
-//! Which tools a conversation calls, on tools that answer as the test says.
+//! The calls that a conversation makes, on fake tools.
 
 use std::sync::Arc;
 use std::time::Duration;
