@@ -35,8 +35,8 @@ use sandbox_shells::Config;
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use caller::Caller;
-pub use file::FileService;
 pub use cell::CellSettings;
+pub use file::FileService;
 pub use shell::{SHELLS, ShellService};
 
 use cell::CellService;
@@ -190,7 +190,6 @@ impl Sandbox {
             _ => Err(unknown(method)),
         }
     }
-
 }
 
 fn unknown(method: &str) -> WireError {
