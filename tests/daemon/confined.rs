@@ -1,7 +1,18 @@
-use harness::{Program, SandboxDaemon, binary, command, kernel_python, run_directory};
-use serde_json::{Value, json};
+use harness::{
+    Placement, Program, SandboxDaemon, binary, command, in_both_placements, kernel_python,
+    run_directory,
+};
+use serde_json::json;
 
 const LANDLOCK: [&str; 2] = ["--require", "landlock"];
+
+in_both_placements!(
+    commands_write_only_in_the_workspace,
+    cells_are_confined_as_commands_are,
+    the_network_is_as_chosen,
+    limits_hold_for_commands_and_cells_within_walls_and_without,
+    a_daemon_that_confines_does_not_find_free_shells,
+);
 
 /// Says so where the kernel lacks it.
 fn landlock_works() -> bool {
@@ -14,39 +25,33 @@ fn landlock_works() -> bool {
     works
 }
 
-fn exit_code(observation: &Value) -> &Value {
-    &observation["extras"]["metadata"]["exit_code"]
-}
-
-#[test]
-fn commands_write_only_in_the_workspace() {
+fn commands_write_only_in_the_workspace(placement: Placement) {
     if !landlock_works() {
         return;
     }
-    let mut sandbox = SandboxDaemon::start_with(&LANDLOCK);
+    let mut sandbox = SandboxDaemon::start_in(placement, &LANDLOCK);
     let mut client = sandbox.client();
     let outside = run_directory();
     let write = format!("echo x > {}/new", outside.path().display());
     for round in ["first", "after a kill"] {
-        let inside = client.act("run", json!({"command": "echo x > new && f=$(mktemp) && rm $f"}));
-        assert_eq!(*exit_code(&inside), 0, "{round}: {inside}");
-        assert_ne!(*exit_code(&client.act("run", json!({"command": write}))), 0, "{round}");
-        let fresh = json!({"command": write, "is_static": true});
-        assert_ne!(*exit_code(&client.act("run", fresh)), 0, "{round}");
+        let inside = client.run("echo x > new && f=$(mktemp) && rm $f");
+        assert_eq!(inside["exitCode"], 0, "{round}: {inside}");
         assert_ne!(client.run(&write)["exitCode"], 0, "{round}");
+        let fresh = client.call("shell/create", json!({}))["shell"].clone();
+        let ran = client.call("shell/run", json!({"shell": fresh, "command": write}));
+        assert_ne!(ran["exitCode"], 0, "{round}");
         sandbox.kill_and_start_again();
         client = sandbox.client();
     }
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
-#[test]
-fn cells_are_confined_as_commands_are() {
+fn cells_are_confined_as_commands_are(placement: Placement) {
     if !landlock_works() {
         return;
     }
     let flags = [&LANDLOCK[..], &["--kernel-python", kernel_python()]].concat();
-    let sandbox = SandboxDaemon::start_with(&flags);
+    let sandbox = SandboxDaemon::start_in(placement, &flags);
     let mut client = sandbox.client();
     let outside = run_directory();
     let code = format!(
@@ -59,21 +64,20 @@ print(attempt(lambda: open('inside', 'w')),
       attempt(lambda: socket.socket(socket.AF_UNIX)))",
         outside.path().display()
     );
-    let cell = client.act("run_ipython", json!({"code": code, "include_extra": false}));
-    assert_eq!(cell["content"], "done PermissionError PermissionError");
+    let cell = client.call("cell/run", json!({"code": code}));
+    assert_eq!(cell["text"].as_str().unwrap().trim(), "done PermissionError PermissionError");
     assert!(sandbox.workspace().join("inside").exists());
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
-#[test]
-fn the_network_is_as_chosen() {
+fn the_network_is_as_chosen(placement: Placement) {
     if !landlock_works() {
         return;
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let connect = format!("(exec 3<>/dev/tcp/127.0.0.1/{port})");
-    let mut sandbox = SandboxDaemon::start_with(&LANDLOCK);
+    let mut sandbox = SandboxDaemon::start_in(placement, &LANDLOCK);
     for (network, works) in [("all", true), ("none", false), (&*port, true), ("1", false)] {
         let python = ["--kernel-python", kernel_python()];
         let flags = [&LANDLOCK[..], &["--network", network], &python].concat();
@@ -81,21 +85,25 @@ fn the_network_is_as_chosen() {
         let mut client = sandbox.client();
         let ran = client.run(&connect);
         assert_eq!(ran["exitCode"] == 0, works, "{network}: {ran}");
-        let cell = client.act("run_ipython", json!({"code": "1"}));
         match network {
-            "all" => assert_eq!(cell["success"], true, "{cell}"),
+            "all" => {
+                let cell = client.call("cell/run", json!({"code": "1"}));
+                assert_eq!(cell["ended"], "finished", "{cell}");
+            }
             _ => {
-                assert_eq!(cell["extras"]["error_id"], "unavailable", "{cell}");
                 let url = format!("http://127.0.0.1:{port}/");
-                let page = client.act("browse", json!({"url": url}));
-                assert_eq!(page["extras"]["error_id"], "unavailable", "{page}");
+                for (method, params) in
+                    [("cell/run", json!({"code": "1"})), ("page/browse", json!({"url": url}))]
+                {
+                    let error = client.refused(method, params);
+                    assert_eq!(error["data"]["reason"], "unavailable", "{error}");
+                }
             }
         }
     }
 }
 
-#[test]
-fn limits_hold_for_commands_and_cells_within_walls_and_without() {
+fn limits_hold_for_commands_and_cells_within_walls_and_without(placement: Placement) {
     let limits = [
         ["--limit-cpu", "1000"],
         ["--limit-memory", "3000"],
@@ -108,7 +116,7 @@ fn limits_hold_for_commands_and_cells_within_walls_and_without() {
         if !walls.is_empty() && !landlock_works() {
             continue;
         }
-        let sandbox = SandboxDaemon::start_with(&[walls, &limits].concat());
+        let sandbox = SandboxDaemon::start_in(placement, &[walls, &limits].concat());
         let mut client = sandbox.client();
         let told = client.run("ulimit -t; ulimit -v; ulimit -u; ulimit -f");
         assert_eq!(told["output"]["text"], "1000\n3072000\n4000\n1024");
@@ -116,17 +124,16 @@ fn limits_hold_for_commands_and_cells_within_walls_and_without() {
         assert_eq!(ran["exitCode"], 128 + 25, "SIGXFSZ: {ran}");
         assert_eq!(sandbox.workspace().join("big").metadata().unwrap().len(), 1 << 20);
         let code = "import resource\nresource.getrlimit(resource.RLIMIT_FSIZE)[0]";
-        let cell = client.act("run_ipython", json!({"code": code, "include_extra": false}));
-        assert_eq!(cell["content"], "1048576", "{cell}");
+        let cell = client.call("cell/run", json!({"code": code}));
+        assert_eq!(cell["text"], "1048576", "{cell}");
     }
 }
 
-#[test]
-fn a_daemon_that_confines_does_not_find_free_shells() {
+fn a_daemon_that_confines_does_not_find_free_shells(placement: Placement) {
     if !landlock_works() {
         return;
     }
-    let mut sandbox = SandboxDaemon::start();
+    let mut sandbox = SandboxDaemon::start_in(placement, &[]);
     sandbox.client().run("free=yes");
     sandbox.kill_and_start_with(&LANDLOCK);
     let mut client = sandbox.client();
@@ -146,11 +153,11 @@ fn what_cannot_be_confined_is_not_started() {
     let workspace = workspace.path().to_str().unwrap();
     for (flags, code, word) in [
         (&["--require", "landlock"][..], 2, "--sandbox"),
-        (&["--sandbox", workspace, "--require", "docker"], 2, "none or landlock"),
+        (&["--sandbox", workspace, "--require", "docker"], 125, "none or landlock"),
         (&["--network", "none"], 2, "--sandbox"),
         (&["--limit-memory", "9"], 2, "--sandbox"),
-        (&["--sandbox", workspace, "--network", "some"], 2, "listen:"),
-        (&["--sandbox", workspace, "--limit-file-size", "0"], 2, "--limit-file-size"),
+        (&["--sandbox", workspace, "--network", "some"], 125, "listen:"),
+        (&["--sandbox", workspace, "--limit-file-size", "0"], 125, "--limit-file-size"),
         (&["--sandbox", workspace, "--network", "none"], 125, "--require landlock"),
     ] {
         let (ended, said) = start(flags, runtime.path());

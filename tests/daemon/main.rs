@@ -28,6 +28,8 @@ mod routing;
 mod run;
 /// `--sandbox`: shells and files over the wire.
 mod sandbox;
+/// The end of the sandbox's process.
+mod sandbox_killed;
 /// `--sandbox`: how it begins and ends, and who else wants to be it.
 mod sandbox_life;
 /// `bridge-daemon serve`: the ready line, its ways to end, secrets.

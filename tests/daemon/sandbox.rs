@@ -1,10 +1,28 @@
 use base64::prelude::{BASE64_STANDARD, Engine};
-use harness::{SandboxDaemon, piece, run_directory, wait_until};
+use harness::{Placement, SandboxDaemon, in_both_placements, piece, run_directory, wait_until};
 use serde_json::{Value, json};
 
-#[test]
-fn a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays() {
-    let sandbox = SandboxDaemon::start();
+in_both_placements!(
+    a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays,
+    a_shell_is_created_as_asked_and_others_must_exist,
+    numbers_beyond_all_bounds_do_no_harm,
+    output_is_streamed_in_order_and_all_of_it_comes_before_the_answer,
+    a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass,
+    a_command_that_waits_for_input_says_so,
+    keys_and_signals_reach_the_program,
+    of_much_output_both_ends_are_shown_and_all_can_be_read,
+    output_as_text_has_every_line,
+    who_does_not_read_a_flood_costs_little_and_holds_up_nobody,
+    files_are_read_written_edited_found_and_moved,
+    files_outside_the_workspace_are_out_of_reach,
+    a_file_is_changed_only_at_the_version_that_was_seen,
+    output_is_shown_from_an_offset_and_by_its_last_lines,
+    two_clients_work_in_two_shells_at_once,
+    many_clients_want_the_same_new_shell_and_get_one,
+);
+
+fn a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let first = client.run("mkdir sub && cd sub && x=kept && echo 'hello  world' && (exit 3)");
     assert_eq!(
@@ -16,7 +34,7 @@ fn a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays() {
     let second = client.run("pwd; echo $x; sleep 1000 & true");
     let text = format!("{}\nkept\n[1] {}", below.display(), second["backgroundPid"]);
     assert_eq!(second["output"]["text"], text);
-    for fact in ["user", "host", "durationMs"] {
+    for fact in ["user", "machine", "durationMs"] {
         assert!(!second[fact].is_null(), "{fact} is missing in {second}");
     }
     let shells = client.call("shell/list", json!({}));
@@ -28,9 +46,8 @@ fn a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays() {
     assert_eq!(client.call("shell/list", json!({})), json!({"shells": []}));
 }
 
-#[test]
-fn a_shell_is_created_as_asked_and_others_must_exist() {
-    let sandbox = SandboxDaemon::start();
+fn a_shell_is_created_as_asked_and_others_must_exist(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     client.call("file/makeDirectory", json!({"path": "deep/er"}));
     let params =
@@ -45,17 +62,17 @@ fn a_shell_is_created_as_asked_and_others_must_exist() {
     let drawn = client.call("shell/create", json!({}));
     assert_ne!(drawn["shell"], "s1");
     for (method, params, kind, reason) in [
-        ("createShell", params, "Conflict", "exists"),
-        ("createShell", json!({"cwd": "../.."}), "OutsideWorkspace", "escapes"),
-        ("createShell", json!({"cwd": "missing"}), "NotFound", "noSuchPath"),
-        ("createShell", json!({"shell": "a b"}), "InvalidParams", "invalid"),
-        ("runCommand", json!({"shell": "s2", "command": "true"}), "NotFound", "noSuchShell"),
-        ("runCommand", json!({"command": "a\u{0}b"}), "InvalidParams", "invalid"),
-        ("runCommand", json!({"command": "true", "limitMs": -1}), "InvalidParams", "invalid"),
-        ("sendKeys", json!({"shell": "s1", "keys": ["C-cc"]}), "InvalidParams", "invalid"),
-        ("wait", json!({"shell": drawn["shell"]}), "NotFound", "noSuchCommand"),
+        ("shell/create", params, "Conflict", "exists"),
+        ("shell/create", json!({"cwd": "../.."}), "OutsideWorkspace", "escapes"),
+        ("shell/create", json!({"cwd": "missing"}), "NotFound", "noSuchPath"),
+        ("shell/create", json!({"shell": "a b"}), "InvalidParams", "invalid"),
+        ("shell/run", json!({"shell": "s2", "command": "true"}), "NotFound", "noSuchShell"),
+        ("shell/run", json!({"command": "a\u{0}b"}), "InvalidParams", "invalid"),
+        ("shell/run", json!({"command": "true", "limitMs": -1}), "InvalidParams", "invalid"),
+        ("shell/keys", json!({"shell": "s1", "keys": ["C-cc"]}), "InvalidParams", "invalid"),
+        ("shell/wait", json!({"shell": drawn["shell"]}), "NotFound", "noSuchCommand"),
     ] {
-        let error = client.refused(&format!("sandbox/{method}"), params);
+        let error = client.refused(method, params);
         assert_eq!(json!([error["data"]["kind"], error["data"]["reason"]]), json!([kind, reason]));
     }
     let error = client.refused("shell/run", json!({}));
@@ -63,23 +80,21 @@ fn a_shell_is_created_as_asked_and_others_must_exist() {
     assert!(client.refused("shell/signal", json!({"signal": "NO"}))["message"].is_string());
 }
 
-#[test]
-fn numbers_beyond_all_bounds_do_no_harm() {
-    let sandbox = SandboxDaemon::start();
+fn numbers_beyond_all_bounds_do_no_harm(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let huge = sandbox.workspace().join("huge");
     std::fs::File::create(huge).unwrap().set_len(1 << 43).unwrap();
     let read = json!({"path": "huge", "raw": true, "limitBytes": u64::MAX});
     let error = client.refused("file/read", read);
     assert_eq!(error["data"]["reason"], "tooLarge", "{error}");
-    assert!(error["message"].as_str().unwrap().contains("the limit is 16777216"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("the limit is 67108864"), "{error}");
     let run = json!({"command": "echo well", "limitMs": 1e22, "quietMs": 1e22});
     assert_eq!(client.call("shell/run", run)["output"]["text"], "well");
 }
 
-#[test]
-fn output_is_streamed_in_order_and_all_of_it_comes_before_the_answer() {
-    let sandbox = SandboxDaemon::start();
+fn output_is_streamed_in_order_and_all_of_it_comes_before_the_answer(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let id = client.run_until("main", "echo one; read -s x; seq 1 5000; echo $x", "one\r\n");
     let mut other = sandbox.client();
@@ -103,9 +118,8 @@ fn output_is_streamed_in_order_and_all_of_it_comes_before_the_answer() {
     assert_eq!(json!([answer["exitCode"], answer["output"]["end"]]), json!([0, next]));
 }
 
-#[test]
-fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass() {
-    let sandbox = SandboxDaemon::start();
+fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let ask = "echo ready; read -s x; echo \"got $x\"";
     let id = client.run_until("main", ask, "ready");
@@ -134,9 +148,8 @@ fn a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass() {
     assert_eq!(client.call("shell/run", quiet)["why"], "quiet");
 }
 
-#[test]
-fn a_command_that_waits_for_input_says_so() {
-    let sandbox = SandboxDaemon::start();
+fn a_command_that_waits_for_input_says_so(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     for (command, input) in [("read x", "line"), ("read -s x", "hidden"), ("read -n 1 x", "keys")] {
         let params = json!({"command": command, "returnOnInput": true, "limitMs": 300});
@@ -155,9 +168,8 @@ fn a_command_that_waits_for_input_says_so() {
     }
 }
 
-#[test]
-fn keys_and_signals_reach_the_program() {
-    let sandbox = SandboxDaemon::start();
+fn keys_and_signals_reach_the_program(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let mut other = sandbox.client();
     for (method, params, code) in [
@@ -175,9 +187,8 @@ fn keys_and_signals_reach_the_program() {
     assert!(attach["command"].as_str().unwrap().contains("attach-session -r -t"), "{attach}");
 }
 
-#[test]
-fn of_much_output_both_ends_are_shown_and_all_can_be_read() {
-    let sandbox = SandboxDaemon::start();
+fn of_much_output_both_ends_are_shown_and_all_can_be_read(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let ran = client.run("seq 1 200000");
     let text = ran["output"]["text"].as_str().unwrap();
@@ -202,9 +213,8 @@ fn of_much_output_both_ends_are_shown_and_all_can_be_read() {
     assert!(tail["text"].as_str().unwrap().contains("199999\n200000"), "rendered: {tail}");
 }
 
-#[test]
-fn output_as_text_has_every_line() {
-    let sandbox = SandboxDaemon::start();
+fn output_as_text_has_every_line(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let expected = (1..=200_000).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
     let command = "seq 1 100000; printf 'x\\n\\033[1A'; seq 100001 200000";
@@ -236,18 +246,19 @@ fn output_as_text_has_every_line() {
     assert!(pieces.join("\n") == expected, "pieces: {:?}", ends.collect::<Vec<_>>());
 }
 
-/// The most memory that the daemon has had.
+/// The most memory that the daemon or the sandbox has had.
 fn peak_kib(sandbox: &SandboxDaemon) -> u64 {
-    let status = format!("/proc/{}/status", sandbox.daemon.program.pid());
-    let status = std::fs::read_to_string(status).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    peak.trim().trim_end_matches(" kB").parse().unwrap()
+    let peak = |pid: u32| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    peak(sandbox.daemon.program.pid()).max(peak(sandbox.sandbox_pid()))
 }
 
 /// They get what fits into their queues, and their answers, when they read again.
-#[test]
-fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody() {
-    let sandbox = SandboxDaemon::start();
+fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let flood = "head -c 30000000 /dev/zero | tr '\\0' x | fold -w 1000";
     let ask = |method, params| {
         let mut stopped = sandbox.client();
@@ -255,9 +266,13 @@ fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody() {
         (stopped, id)
     };
     let run = json!({"shell": "flooded", "command": flood, "create": true, "stream": true});
-    let act =
-        json!({"action": "run", "args": {"command": flood, "blocking": true}, "stream": true});
-    let stopped = [ask("shell/run", run), ask("action/execute", act)];
+    let mut stopped = vec![ask("shell/run", run)];
+    // Only a daemon that starts sandboxes starts the edge beside them.
+    if placement == Placement::Child {
+        let args = json!({"command": flood, "blocking": true});
+        let act = json!({"action": "run", "args": args, "stream": true});
+        stopped.push(ask("action/execute", act));
+    }
     let mut other = sandbox.client();
     wait_until("the floods to be over", || {
         assert_eq!(other.run("echo served")["output"]["text"], "served");
@@ -273,51 +288,49 @@ fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody() {
     }
 }
 
-#[test]
-fn files_are_read_written_edited_found_and_moved() {
-    let sandbox = SandboxDaemon::start();
+fn files_are_read_written_edited_found_and_moved(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
-    let mut call = |method: &str, params: Value| client.call(&format!("sandbox/{method}"), params);
-    let written = call("writeFile", json!({"path": "src/a.py", "text": "x = 1\ny = 2\n"}));
+    let mut call = |method: &str, params: Value| client.call(method, params);
+    let written = call("file/write", json!({"path": "src/a.py", "text": "x = 1\ny = 2\n"}));
     assert_eq!(written["created"], true);
     let edited =
-        call("editFile", json!({"path": "src/a.py", "oldText": "x = 1", "newText": "x = 3"}));
+        call("file/edit", json!({"path": "src/a.py", "oldText": "x = 1", "newText": "x = 3"}));
     assert!(edited["diff"].as_str().unwrap().contains("-x = 1\n+x = 3\n"), "{edited}");
-    call("editFile", json!({"path": "src/a.py", "insertAfter": 2, "newText": "z = 0"}));
-    let read = call("readFile", json!({"path": "src/a.py", "firstLine": 1, "lastLine": 1}));
+    call("file/edit", json!({"path": "src/a.py", "insertAfter": 2, "newText": "z = 0"}));
+    let read = call("file/read", json!({"path": "src/a.py", "firstLine": 1, "lastLine": 1}));
     assert_eq!(
         json!([read["kind"], read["text"], read["totalLines"]]),
         json!(["text", "x = 3\n", 3])
     );
-    assert_eq!(call("readFile", json!({"path": "src/a.py", "tail": 1}))["text"], "z = 0\n");
-    call("undoEdit", json!({"path": "src/a.py"}));
-    call("editFile", json!({"path": "src/b.py", "newText": "import os\n"}));
-    call("writeFile", json!({"path": "blob", "base64": "AAEC/w=="}));
-    assert_eq!(call("readFile", json!({"path": "blob"}))["kind"], "binary");
-    assert_eq!(call("readFile", json!({"path": "blob", "raw": true}))["base64"], "AAEC/w==");
-    let listed = call("listFiles", json!({"nested": true}));
+    assert_eq!(call("file/read", json!({"path": "src/a.py", "tail": 1}))["text"], "z = 0\n");
+    call("file/undo", json!({"path": "src/a.py"}));
+    call("file/edit", json!({"path": "src/b.py", "newText": "import os\n"}));
+    call("file/write", json!({"path": "blob", "base64": "AAEC/w=="}));
+    assert_eq!(call("file/read", json!({"path": "blob"}))["kind"], "binary");
+    assert_eq!(call("file/read", json!({"path": "blob", "raw": true}))["base64"], "AAEC/w==");
+    let listed = call("file/list", json!({"nested": true}));
     let paths: Vec<_> = listed["entries"].as_array().unwrap().iter().map(|e| &e["path"]).collect();
     assert_eq!(paths, ["blob", "src", "src/a.py", "src/b.py"]);
     assert_eq!(
-        call("glob", json!({"pattern": "**/*.py"}))["paths"],
+        call("file/glob", json!({"pattern": "**/*.py"}))["paths"],
         json!(["src/a.py", "src/b.py"])
     );
-    let found = call("grep", json!({"pattern": "^X =", "ignoreCase": true}));
+    let found = call("file/grep", json!({"pattern": "^X =", "ignoreCase": true}));
     let line = json!({"path": "src/a.py", "line": 1, "text": "x = 3", "matches": true});
     assert_eq!(found["lines"], json!([line]));
-    assert_eq!(call("stat", json!({"path": "blob"}))["size"], 4);
-    call("copy", json!({"from": "src", "to": "copied/src"}));
-    call("move", json!({"from": "blob", "to": "copied/blob"}));
-    call("remove", json!({"path": "copied", "recursive": true}));
-    call("makeDirectory", json!({"path": "empty"}));
-    call("removeDirectory", json!({"path": "empty"}));
-    let left = call("listFiles", json!({}));
+    assert_eq!(call("file/stat", json!({"path": "blob"}))["size"], 4);
+    call("file/copy", json!({"from": "src", "to": "copied/src"}));
+    call("file/move", json!({"from": "blob", "to": "copied/blob"}));
+    call("file/remove", json!({"path": "copied", "recursive": true}));
+    call("file/makeDirectory", json!({"path": "empty"}));
+    call("file/removeDirectory", json!({"path": "empty"}));
+    let left = call("file/list", json!({}));
     assert_eq!(left["entries"], json!([{"path": "src", "kind": "directory"}]));
 }
 
-#[test]
-fn files_outside_the_workspace_are_out_of_reach() {
-    let sandbox = SandboxDaemon::start();
+fn files_outside_the_workspace_are_out_of_reach(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let outside = run_directory();
     std::fs::write(outside.path().join("secret"), "s3cret").unwrap();
     let secret = outside.path().join("secret");
@@ -327,15 +340,15 @@ fn files_outside_the_workspace_are_out_of_reach() {
     client.call("file/write", json!({"path": "mine", "text": "x"}));
     for path in ["../x", "/etc/passwd", "link", "way/secret", "way/new", "a/../../x"] {
         for (method, params) in [
-            ("readFile", json!({"path": path})),
-            ("writeFile", json!({"path": path, "text": "broken"})),
-            ("editFile", json!({"path": path, "oldText": "s3cret", "newText": "broken"})),
-            ("stat", json!({"path": path})),
-            ("copy", json!({"from": path, "to": "stolen"})),
-            ("copy", json!({"from": "mine", "to": path, "replace": true})),
-            ("grep", json!({"path": path, "pattern": "s3cret"})),
+            ("file/read", json!({"path": path})),
+            ("file/write", json!({"path": path, "text": "broken"})),
+            ("file/edit", json!({"path": path, "oldText": "s3cret", "newText": "broken"})),
+            ("file/stat", json!({"path": path})),
+            ("file/copy", json!({"from": path, "to": "stolen"})),
+            ("file/copy", json!({"from": "mine", "to": path, "replace": true})),
+            ("file/grep", json!({"path": path, "pattern": "s3cret"})),
         ] {
-            let error = client.refused(&format!("sandbox/{method}"), params);
+            let error = client.refused(method, params);
             // A name on the way that does not exist is told as such; nothing is told of the rest.
             let told = json!([error["code"], error["data"]["kind"]]);
             let missing = told == json!([-32062, "NotFound"]) && path.starts_with("a/");
@@ -346,23 +359,82 @@ fn files_outside_the_workspace_are_out_of_reach() {
         }
     }
     for (method, params) in [
-        ("remove", json!({"path": "way/secret"})),
-        ("move", json!({"from": "way/secret", "to": "stolen"})),
-        ("move", json!({"from": "mine", "to": "way/planted"})),
-        ("makeDirectory", json!({"path": "way/planted"})),
-        ("listFiles", json!({"path": "way"})),
-        ("glob", json!({"path": "way", "pattern": "*"})),
+        ("file/remove", json!({"path": "way/secret"})),
+        ("file/move", json!({"from": "way/secret", "to": "stolen"})),
+        ("file/move", json!({"from": "mine", "to": "way/planted"})),
+        ("file/makeDirectory", json!({"path": "way/planted"})),
+        ("file/list", json!({"path": "way"})),
+        ("file/glob", json!({"path": "way", "pattern": "*"})),
     ] {
-        let error = client.refused(&format!("sandbox/{method}"), params);
+        let error = client.refused(method, params);
         assert_eq!(error["data"]["kind"], "OutsideWorkspace", "{method}: {error}");
     }
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "s3cret");
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
 }
 
-#[test]
-fn two_clients_work_in_two_shells_at_once() {
-    let sandbox = SandboxDaemon::start();
+fn a_file_is_changed_only_at_the_version_that_was_seen(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
+    let (mut client, mut other) = (sandbox.client(), sandbox.client());
+    let written = client.call("file/write", json!({"path": "a", "text": "one\ntwo\n"}));
+    let read = client.call("file/read", json!({"path": "a", "firstLine": 2}));
+    assert_eq!(read["version"], written["version"]);
+    let edit = json!({"path": "a", "oldText": "one", "newText": "1", "ifVersion": read["version"]});
+    let edited = other.call("file/edit", edit.clone());
+    for (method, params) in [
+        ("file/edit", edit),
+        ("file/write", json!({"path": "a", "text": "mine", "ifVersion": read["version"]})),
+    ] {
+        let error = client.refused(method, params);
+        let facts = [&error["data"]["kind"], &error["data"]["reason"], &error["data"]["version"]];
+        assert_eq!(json!(facts), json!(["Conflict", "changed", edited["version"]]), "{error}");
+    }
+    let read = client.call("file/read", json!({"path": "a"}));
+    assert_eq!(json!([read["text"], read["version"]]), json!(["1\ntwo\n", edited["version"]]));
+    let undone = client.call("file/undo", json!({"path": "a"}));
+    assert_eq!(undone["version"], written["version"]);
+    let write = json!({"path": "a", "text": "mine", "ifVersion": undone["version"]});
+    let ids: Vec<u64> = (0..4).map(|_| client.ask("file/write", write.clone())).collect();
+    let outcomes: Vec<Value> = ids.iter().map(|_| client.receive()).collect();
+    let won = outcomes.iter().filter(|answer| answer["result"].is_object()).count();
+    assert_eq!(won, 1, "{outcomes:?}");
+}
+
+fn output_is_shown_from_an_offset_and_by_its_last_lines(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
+    let mut client = sandbox.client();
+    // The first bytes of an escape sequence and of a character stay until they are whole.
+    let command = "seq 1 100; printf 'h\\xc3'; read -s x; printf '\\xa4\\n\\033[3'; read -s x; printf '1mred\\n'";
+    client.run_until("main", command, "100\r\nh");
+    let lines = json!({"limitMs": 0, "outputLines": 2});
+    let first = client.call("shell/wait", lines)["output"].clone();
+    assert_eq!(json!([first["text"], first["lastLines"]]), json!(["100\nh", 2]));
+    let mut from = first["end"].clone();
+    for expected in ["ä", "red"] {
+        client.type_secretly("main", "");
+        let params = json!({"from": from, "outputLines": 10, "quietMs": 300});
+        let mut seen = client.call("shell/wait", params.clone())["output"].clone();
+        wait_until("the next piece", || {
+            let is_there = seen["text"] != "";
+            if !is_there {
+                seen = client.call("shell/wait", params.clone())["output"].clone();
+            }
+            is_there
+        });
+        assert_eq!(json!([seen["text"], seen["start"]]), json!([expected, from]));
+        assert_eq!(seen["lastLines"], Value::Null);
+        from = seen["end"].clone();
+    }
+    let end = client.call("shell/wait", json!({"from": from}))["output"].clone();
+    assert_eq!(json!([end["text"], end["start"]]), json!(["", from]));
+    let read = client.call("shell/read", json!({"lines": 1}));
+    assert_eq!(json!([read["text"], read["lastLines"], read["more"]]), json!(["red", 1, false]));
+    let again = json!({"shell": "main", "reuse": true, "columns": 99});
+    assert_eq!(client.call("shell/create", again)["columns"], 160, "it is used as it is");
+}
+
+fn two_clients_work_in_two_shells_at_once(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let (mut a, mut b) = (sandbox.client(), sandbox.client());
     let first = a.run_until("a", "v=a; echo ready; read -s x; echo $v$x", "ready");
     let second = b.run_until("b", "v=b; echo ready; read -s x; echo $v$x", "ready");
@@ -373,9 +445,8 @@ fn two_clients_work_in_two_shells_at_once() {
     assert_eq!(a.answer_to(first)["result"]["output"]["text"], "ready\na1");
 }
 
-#[test]
-fn many_clients_want_the_same_new_shell_and_get_one() {
-    let sandbox = SandboxDaemon::start();
+fn many_clients_want_the_same_new_shell_and_get_one(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let ids: Vec<u64> = (0..5)
         .map(|_| client.ask("shell/run", json!({"command": "true", "limitMs": 60000})))

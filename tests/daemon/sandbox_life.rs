@@ -1,16 +1,25 @@
 use std::time::{Duration, SystemTime};
 
 use harness::{
-    Daemon, Program, SandboxDaemon, Socket, binary, command, process_exists, run_directory,
-    wait_until,
+    Daemon, Placement, Program, SandboxDaemon, Socket, binary, command, in_both_placements,
+    process_exists, run_directory, wait_until,
 };
 use serde_json::{Value, json};
+
+in_both_placements!(
+    a_killed_daemons_shells_commands_and_logs_are_found_again,
+    a_clean_end_leaves_no_process_and_no_file,
+    shells_of_a_killed_daemon_end_when_their_lease_is_over,
+    a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started,
+    a_daemon_with_an_idle_shell_sleeps,
+    calls_for_a_window_wait_for_one_beside_the_sandbox,
+);
 
 #[test]
 fn without_the_flag_there_is_no_sandbox() {
     let daemon = Daemon::start();
     let mut client = daemon.client();
-    for method in ["shell/run", "file/read", "sandbox/nonsense"] {
+    for method in ["shell/run", "file/read", "cell/run"] {
         let error = client.refused(method, json!({"command": "true"}));
         assert_eq!(error["data"]["kind"], "MethodNotFound");
         assert!(error["message"].as_str().unwrap().contains("--sandbox DIR"), "{error}");
@@ -25,9 +34,8 @@ fn without_the_flag_there_is_no_sandbox() {
     assert!(program.stderr().contains("name a directory that exists"), "{}", program.stderr());
 }
 
-#[test]
-fn a_killed_daemons_shells_commands_and_logs_are_found_again() {
-    let mut sandbox = SandboxDaemon::start();
+fn a_killed_daemons_shells_commands_and_logs_are_found_again(placement: Placement) {
+    let mut sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     client.run("cd /; kept=yes; echo before");
     client.run_until("main", "echo ready; read -s x; echo \"$kept $x\"", "ready");
@@ -52,9 +60,8 @@ fn a_killed_daemons_shells_commands_and_logs_are_found_again() {
     assert!(log["text"].as_str().unwrap().contains("before"), "{log}");
 }
 
-#[test]
-fn a_clean_end_leaves_no_process_and_no_file() {
-    let mut sandbox = SandboxDaemon::start();
+fn a_clean_end_leaves_no_process_and_no_file(placement: Placement) {
+    let mut sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let background =
         client.run("nohup sleep 1000 > /dev/null 2>&1 & (trap '' HUP TERM; sleep 1000) &");
@@ -89,15 +96,14 @@ fn processes_that_mention(text: &str) -> Vec<u32> {
     pids.filter(mentions).collect()
 }
 
-#[test]
-fn shells_of_a_killed_daemon_end_when_their_lease_is_over() {
-    let mut sandbox = SandboxDaemon::start();
+fn shells_of_a_killed_daemon_end_when_their_lease_is_over(placement: Placement) {
+    let mut sandbox = SandboxDaemon::start_in(placement, &[]);
     let ran = sandbox.client().run("sleep 1000 &");
     let background = ran["backgroundPid"].as_u64().unwrap() as u32;
     let state = sandbox.state();
     sandbox.kill();
     let sweep = || {
-        let mut sweep = command(binary("bridge-daemon"));
+        let mut sweep = command(binary("sandbox"));
         let mut program = Program::start(sweep.arg("sweep").arg(&state));
         assert!(program.wait().success(), "{}", program.stderr());
     };
@@ -113,9 +119,8 @@ fn shells_of_a_killed_daemon_end_when_their_lease_is_over() {
     assert!(!state.exists());
 }
 
-#[test]
-fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started() {
-    let sandbox = SandboxDaemon::start();
+fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     client.run("cd /; kept=yes");
     let id = client.run_until("other", "echo ready; sleep 1000", "ready");
@@ -148,9 +153,8 @@ fn tmux_says(sandbox: &SandboxDaemon, format: &[&str]) -> String {
     String::from_utf8(ask.output().unwrap().stdout).unwrap().trim().to_owned()
 }
 
-#[test]
-fn a_daemon_with_an_idle_shell_sleeps() {
-    let sandbox = SandboxDaemon::start();
+fn a_daemon_with_an_idle_shell_sleeps(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     client.run("echo hi");
     client.run_until("other", "echo ready; sleep 1000", "ready");
@@ -159,9 +163,10 @@ fn a_daemon_with_an_idle_shell_sleeps() {
     let index = std::fs::read_to_string(sandbox.state().join("sessions/main/index")).unwrap();
     let recorder = index.lines().next().unwrap().split(' ').nth(3).unwrap();
     let daemon = sandbox.daemon.program.pid().to_string();
+    let host = sandbox.sandbox_pid().to_string();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/wake-ups");
     let mut watch = command(script);
-    let output = watch.args(["10", &daemon, recorder, &keeper]).output().unwrap();
+    let output = watch.args(["10", &daemon, &host, recorder, &keeper]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -198,12 +203,12 @@ fn a_window_cannot_take_the_sandbox_over() {
     let mut window = Socket::connect(port, sandbox.daemon.text("hostToken"));
     for params in [
         json!({"runtimeId": "w", "methods": ["vscode/chat", "shell/run"]}),
-        json!({"runtimeId": "w", "methods": ["sandbox/other"]}),
+        json!({"runtimeId": "w", "methods": ["file/read"]}),
         json!({"runtimeId": "w", "methods": ["action/execute"]}),
         json!({"runtimeId": "sandbox", "methods": ["vscode/chat"]}),
     ] {
         let error = window.refused("runtime/register", params);
-        assert_eq!(error["data"]["kind"], "InvalidParams");
+        assert_eq!(error["data"]["kind"], "Forbidden");
     }
     window.register("w");
     let grab = json!({"methods": ["vscode/chat", "shell/run"], "focused": true});
@@ -215,9 +220,8 @@ fn a_window_cannot_take_the_sandbox_over() {
     assert_eq!(client.refused("shell/run", named)["data"]["kind"], "MethodNotFound");
 }
 
-#[test]
-fn calls_for_a_window_wait_for_one_beside_the_sandbox() {
-    let sandbox = SandboxDaemon::start();
+fn calls_for_a_window_wait_for_one_beside_the_sandbox(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let id = client.ask("vscode/chat", json!({"message": "hi"}));
     // The daemon has taken the request when it answers the next one.

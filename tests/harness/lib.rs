@@ -2,7 +2,7 @@
 //! their log is shown when it fails.
 //!
 //! - [`Daemon`]: `bridge-daemon serve` with its addresses and secrets.
-//! - [`SandboxDaemon`]: `bridge-daemon serve --sandbox`. When the test ends, none of its shells is left.
+//! - [`SandboxDaemon`]: a daemon with a sandbox, which is its child or has connected by itself. When the test ends, none of its shells is left.
 //! - [`Installation`]: a daemon whose children answer as a rules file says.
 //! - [`Program`]: any program whose output is read line by line.
 //! - [`Socket`]: a WebSocket of a client or a host that exchanges JSON values.
@@ -26,7 +26,7 @@ pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
 pub use program::{Program, command, process_exists, wait_until, wait_until_none, write_program};
-pub use sandbox::{SandboxDaemon, piece};
+pub use sandbox::{Placement, SandboxDaemon, piece};
 pub use sandbox_test_support::kernel_python;
 pub use socket::{Closed, Socket};
 

@@ -3,74 +3,141 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::daemon::{Daemon, run_directory};
-use crate::program::wait_until;
+use crate::daemon::{Daemon, binary, run_directory};
+use crate::program::{Program, command, process_exists, wait_until};
 use crate::socket::Socket;
 
 /// The session that a restarted daemon has again.
 const SESSION: &str = "sandboxed";
 
-/// `bridge-daemon serve --sandbox`, ready. Its directories outlive it, so that it can be started again.
+/// How the sandbox is attached to the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// A child of the daemon, by `--sandbox DIR`.
+    Child,
+    /// `sandbox host --connect`, with a token from a file.
+    Connected,
+}
+
+/// Makes two tests of each function that takes a [`Placement`].
+#[macro_export]
+macro_rules! in_both_placements {
+    ($($test:ident),* $(,)?) => {
+        mod child {
+            $(#[test] fn $test() { super::$test($crate::Placement::Child); })*
+        }
+        mod connected {
+            $(#[test] fn $test() { super::$test($crate::Placement::Connected); })*
+        }
+    };
+}
+
+/// A daemon with a sandbox, ready. The directories outlive both, so that they can be started again.
 pub struct SandboxDaemon {
     pub daemon: Daemon,
+    /// The program `sandbox host`, where it is no child of the daemon.
+    connected: Option<Program>,
+    placement: Placement,
     flags: Vec<String>,
+    directories: Directories,
+}
+
+struct Directories {
     runtime: TempDir,
     workspace: TempDir,
     temporary: TempDir,
 }
 
 impl SandboxDaemon {
+    /// With a child of the daemon.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// With more flags, also when it is started again.
+    /// With a child of the daemon that gets more flags, also when it is started again.
     pub fn start_with(flags: &[&str]) -> Self {
-        let [runtime, workspace, temporary] = [(); 3].map(|()| run_directory());
-        let flags = owned(flags);
-        let daemon = launch([&runtime, &workspace, &temporary], &flags);
-        Self { daemon, flags, runtime, workspace, temporary }
+        Self::start_in(Placement::Child, flags)
+    }
+
+    pub fn start_in(placement: Placement, flags: &[&str]) -> Self {
+        let (directories, flags) = (Directories::new(), owned(flags));
+        let (daemon, connected) = directories.launch(placement, &flags, |_| ());
+        Self { daemon, connected, placement, flags, directories }
     }
 
     /// One that may do no more with the files of others than anybody may, even if it is root.
     pub fn start_without_privileges() -> Self {
         const PRIVILEGES: &str = "-chown,-dac_override,-dac_read_search";
-        let [runtime, workspace, temporary] = [(); 3].map(|()| run_directory());
-        let daemon = launch_by([&runtime, &workspace, &temporary], &[], |command| {
+        let (directories, placement) = (Directories::new(), Placement::Child);
+        let (daemon, connected) = directories.launch(placement, &[], |command| {
             let mut without = Command::new("setpriv");
             without.args(["--bounding-set", PRIVILEGES]).arg(command.get_program());
             without.args(command.get_args());
             without.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
             *command = without;
         });
-        Self { daemon, flags: Vec::new(), runtime, workspace, temporary }
+        Self { daemon, connected, placement, flags: Vec::new(), directories }
     }
 
     pub fn workspace(&self) -> PathBuf {
-        self.workspace.path().canonicalize().unwrap()
+        self.directories.workspace.path().canonicalize().unwrap()
     }
 
     pub fn client(&self) -> Socket {
         self.daemon.client()
     }
 
-    /// SIGKILL.
+    /// The process of `sandbox host`.
+    pub fn sandbox_pid(&self) -> u32 {
+        match &self.connected {
+            Some(program) => program.pid(),
+            None => child_of(self.daemon.program.pid()).expect("a child of the daemon"),
+        }
+    }
+
+    /// Ends `sandbox host` by a signal. A child is then started anew by its daemon; otherwise this starts it again.
+    pub fn kill_sandbox(&mut self, signal: Signal) {
+        let pid = self.sandbox_pid();
+        let mut connected = self.connected.take();
+        wait_until("the end of the sandbox", || {
+            // Over and over: a Rust program takes its first SIGSEGV for a fault, which would come again.
+            let sent = kill(Pid::from_raw(pid.cast_signed()), signal);
+            match &mut connected {
+                Some(program) => !program.is_running(),
+                None => sent.is_err() || !process_exists(pid),
+            }
+        });
+        if connected.is_some() {
+            self.connected = self.directories.connect(self.placement, &self.daemon, &self.flags);
+        }
+    }
+
+    /// SIGKILL for the daemon alone.
+    pub fn kill_daemon(&mut self) {
+        killed(&mut self.daemon.program);
+    }
+
+    /// SIGKILL for the daemon, and for a sandbox that is no child of it.
     pub fn kill(&mut self) {
-        self.daemon.program.signal(Signal::SIGKILL);
-        self.daemon.program.wait();
+        self.kill_daemon();
+        if let Some(mut program) = self.connected.take() {
+            killed(&mut program);
+        }
     }
 
     /// SIGKILL, and a new daemon for the same session and directory.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        self.daemon = launch([&self.runtime, &self.workspace, &self.temporary], &self.flags);
+        (self.daemon, self.connected) =
+            self.directories.launch(self.placement, &self.flags, |_| ());
     }
 
-    /// The same with other flags.
+    /// SIGKILL, and a new daemon with other flags.
     pub fn kill_and_start_with(&mut self, flags: &[&str]) {
         self.flags = owned(flags);
         self.kill_and_start_again();
@@ -80,6 +147,10 @@ impl SandboxDaemon {
     pub fn end(&mut self) {
         self.daemon.program.signal(Signal::SIGTERM);
         self.daemon.program.wait();
+        if let Some(mut program) = self.connected.take() {
+            let ended = program.wait();
+            assert!(ended.success(), "{ended}: {}", program.stderr());
+        }
     }
 
     /// Where the shells lie.
@@ -90,7 +161,7 @@ impl SandboxDaemon {
 
     /// What daemons have left in the directory of connection files.
     pub fn leftovers(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.runtime.path().join("run-bridge")).unwrap();
+        let entries = std::fs::read_dir(self.directories.files()).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 }
@@ -109,21 +180,87 @@ impl Drop for SandboxDaemon {
     }
 }
 
-fn launch(directories: [&TempDir; 3], flags: &[String]) -> Daemon {
-    launch_by(directories, flags, |_| ())
+impl Directories {
+    fn new() -> Self {
+        let [runtime, workspace, temporary] = [(); 3].map(|()| run_directory());
+        Self { runtime, workspace, temporary }
+    }
+
+    /// Where connection files and the state of shells lie.
+    fn files(&self) -> PathBuf {
+        self.runtime.path().join("run-bridge")
+    }
+
+    fn launch(
+        &self,
+        placement: Placement,
+        flags: &[String],
+        adjust: impl FnOnce(&mut Command),
+    ) -> (Daemon, Option<Program>) {
+        let daemon = Daemon::start_by(|command| {
+            self.set_environment(command);
+            command.args(["--session", SESSION]);
+            if placement == Placement::Child {
+                command.arg("--sandbox").arg(self.workspace.path()).args(flags);
+            }
+            adjust(command);
+        });
+        let connected = self.connect(placement, &daemon, flags);
+        (daemon, connected)
+    }
+
+    /// Starts a sandbox that is no child, and returns when it has registered.
+    fn connect(&self, placement: Placement, daemon: &Daemon, flags: &[String]) -> Option<Program> {
+        if placement == Placement::Child {
+            return None;
+        }
+        let mut host = Socket::connect(daemon.port(), daemon.text("hostToken"));
+        let tools = ["shell/*", "file/*", "cell/*", "page/*"];
+        let wanted = json!({"role": "host", "runtimeIds": ["sandbox"], "tools": tools});
+        let token = host.call("bridge/createToken", wanted);
+        let file = self.temporary.path().join("token");
+        std::fs::write(&file, token["token"].as_str().unwrap()).unwrap();
+        let mut command = command(binary("sandbox"));
+        self.set_environment(&mut command);
+        command.args(["host", "--log", "debug", "--connect", daemon.text("addr")]);
+        command.args(["--session", SESSION, "--token-file"]).arg(&file);
+        command.arg("--workspace").arg(self.workspace.path());
+        command.arg("--runtime-directory").arg(self.files()).args(flags);
+        let mut program = Program::start(&mut command);
+        let mut client = daemon.client();
+        wait_until("the sandbox to register", || {
+            assert!(program.is_running(), "{}", program.stderr());
+            let runtimes = client.call("runtime/list", json!({}));
+            runtimes.as_array().unwrap().iter().any(|runtime| runtime["runtimeId"] == "sandbox")
+        });
+        std::fs::remove_file(file).unwrap();
+        Some(program)
+    }
+
+    /// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
+    fn set_environment(&self, command: &mut Command) {
+        command.env("XDG_RUNTIME_DIR", self.runtime.path()).env("HOME", self.runtime.path());
+        command.env("TMPDIR", self.temporary.path());
+    }
 }
 
-/// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
-fn launch_by(
-    directories: [&TempDir; 3],
-    flags: &[String],
-    adjust: impl FnOnce(&mut Command),
-) -> Daemon {
-    let [runtime, workspace, temporary] = directories.map(TempDir::path);
-    Daemon::start_by(|command| {
-        command.env("XDG_RUNTIME_DIR", runtime).env("HOME", runtime).env("TMPDIR", temporary);
-        command.args(["--session", SESSION, "--sandbox"]).arg(workspace).args(flags);
-        adjust(command);
+fn killed(program: &mut Program) {
+    if program.is_running() {
+        program.signal(Signal::SIGKILL);
+    }
+    program.wait();
+}
+
+/// The process `sandbox host` that this process has started.
+fn child_of(parent: u32) -> Option<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
+        let is_child = read("status").is_ok_and(|status| {
+            status.lines().any(|line| line.trim_end() == format!("PPid:\t{parent}"))
+        });
+        is_child && read("cmdline").is_ok_and(|line| line.contains("sandbox\0host\0"))
     })
 }
 

@@ -34,7 +34,10 @@ fn the_command_line_can_require_walls() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(home.work().join("inside").exists() && temporary.join("too").exists());
     assert!(!outside.join("new").exists());
-    assert_eq!(sandbox(&["run", "--shell", "a", "head -c 2M /dev/zero >big"]).status.code(), Some(128 + 25));
+    assert_eq!(
+        sandbox(&["run", "--shell", "a", "head -c 2M /dev/zero >big"]).status.code(),
+        Some(128 + 25)
+    );
     assert!(sandbox(&["end"]).status.success());
     let doctor = Command::new(PROGRAM).arg("doctor").output().unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();

@@ -113,11 +113,11 @@ impl KernelSlot {
     /// Starts the kernel before anybody needs it.
     pub async fn warm_up(&self, cwd: &Path, exports: impl Future<Output = Option<Environment>>) {
         let mut slot = self.kernel.lock().await;
-        if slot.kernel.is_none() {
-            if let Err(error) = self.ready(&mut slot, cwd, exports.await).await {
-                // The first cell tries again, and its caller is told.
-                tracing::info!(%error, "the kernel did not start in advance");
-            }
+        if slot.kernel.is_none()
+            && let Err(error) = self.ready(&mut slot, cwd, exports.await).await
+        {
+            // The first cell tries again, and its caller is told.
+            tracing::info!(%error, "the kernel did not start in advance");
         }
     }
 

@@ -121,10 +121,11 @@ fn cut(text: String, lines: usize, bytes: u64) -> Shown {
     };
     let by_bytes = match text.len().checked_sub(bytes) {
         None | Some(0) => 0,
-        Some(least) => text.as_bytes()[least - 1..]
-            .iter()
-            .position(|&byte| byte == b'\n')
-            .map_or_else(|| text.ceil_char_boundary(least), |end| least + end),
+        // At the next line or, in the middle of a long one, at the next character.
+        Some(least) => memchr::memchr(b'\n', &text.as_bytes()[least - 1..])
+            .map(|end| least + end)
+            .or_else(|| (least..text.len()).find(|&at| text.is_char_boundary(at)))
+            .unwrap_or(text.len()),
     };
     match by_lines.max(by_bytes) {
         0 => Shown { text, omitted: None, last_lines: None },

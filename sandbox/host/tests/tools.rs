@@ -1,0 +1,211 @@
+//! Tools of a sandbox in this process: cells and pages, and how callers give up.
+
+#![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
+
+use std::fs;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use sandbox_files::Workspace;
+use sandbox_host::{Answer, Caller, CellSettings, Sandbox, Settings};
+use sandbox_pages::{Browser, ShownBy};
+use sandbox_shells::Config;
+use sandbox_test_support::{Home, kernel_python, serve_page, within};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+const PAGE: &str = "<html><body><h1>A title</h1><p>See <a href='/next'>next</a>.</p></body></html>";
+
+struct Fixture {
+    home: Home,
+    sandbox: Sandbox,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let home = Home::new();
+        let directory = home.work().canonicalize().unwrap();
+        let settings = Settings {
+            workspace: Workspace::confined(&directory).unwrap(),
+            directory,
+            shells: Config::new(home.root(), env!("CARGO_BIN_EXE_sandbox")),
+            cells: Some(CellSettings {
+                python: Some(kernel_python().into()),
+                prelude: Some("__all__ = ['given']\ngiven = 'by the prelude'".into()),
+                ..CellSettings::default()
+            }),
+            browser: Some(Browser { chromium: "/no/such/browser".into(), by: ShownBy::Us }),
+        };
+        let sandbox = within("opening the sandbox", Sandbox::open(settings)).await.unwrap();
+        Self { home, sandbox }
+    }
+
+    async fn answer(&self, method: &str, params: Value, caller: &Caller) -> Answer {
+        let params = to_raw_value(&params).unwrap();
+        within(method, self.sandbox.answer(method, Some(&params), caller)).await
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Value {
+        let answer = self.answer(method, params, &Caller::without_progress()).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{method}: {error:?}"));
+        serde_json::from_str(answer.get()).unwrap()
+    }
+
+    /// Kind and reason of an error.
+    async fn refused(&self, method: &str, params: Value) -> Value {
+        let answer = self.answer(method, params, &Caller::without_progress()).await;
+        let error = answer.expect_err(method);
+        let data: Value = serde_json::from_str(error.data().unwrap().get()).unwrap();
+        json!([data["kind"], data["reason"]])
+    }
+
+    async fn cell(&self, code: &str) -> String {
+        let ran = self.call("cell/run", json!({"code": code})).await;
+        ran["text"].as_str().unwrap().trim().to_owned()
+    }
+
+    /// A cell that has printed `up`. Dropping it drops the call.
+    async fn begin_cell(&self, code: &str) -> Begun<'_> {
+        let (sender, mut pieces) = mpsc::channel(1);
+        let caller = Arc::new(Caller::new(sender));
+        let params = to_raw_value(&json!({"code": code, "stream": true})).unwrap();
+        let (sandbox, its_caller) = (&self.sandbox, Arc::clone(&caller));
+        let mut call: Pin<Box<dyn Future<Output = Answer> + '_>> =
+            Box::pin(async move { sandbox.answer("cell/run", Some(&params), &its_caller).await });
+        let piece = tokio::select! {
+            piece = within("the cell", pieces.recv()) => piece.unwrap(),
+            answer = &mut call => panic!("{answer:?}"),
+        };
+        assert_eq!(serde_json::from_str::<Value>(piece.get()).unwrap()["text"], "up\n");
+        Begun { caller, _call: call }
+    }
+
+    async fn end(self) {
+        within("the end of the sandbox", self.sandbox.shut_down()).await;
+        let state = self.home.root();
+        assert!(!state.exists(), "{} is left", state.display());
+    }
+}
+
+struct Begun<'a> {
+    caller: Arc<Caller>,
+    _call: Pin<Box<dyn Future<Output = Answer> + 'a>>,
+}
+
+impl Begun<'_> {
+    fn cancel(&self) {
+        self.caller.cancel();
+    }
+}
+
+fn exists(pid: &str) -> bool {
+    Path::new("/proc").join(pid).exists()
+}
+
+#[tokio::test]
+async fn every_tool_of_its_families_is_served() {
+    let fixture = Fixture::new().await;
+    for method in Sandbox::methods() {
+        let params = json!({"path": "x", "shell": "none", "pattern": "x"});
+        let answer = fixture.answer(method, params, &Caller::without_progress()).await;
+        let code = answer.err().map(|error| error.code());
+        assert_ne!(code, Some(-32601), "{method} is not found");
+    }
+    for method in ["shell/fly", "file/fly", "cell/fly", "page/fly", "vscode/chat", ""] {
+        let answer = fixture.answer(method, json!({}), &Caller::without_progress()).await;
+        assert_eq!(answer.unwrap_err().code(), -32601, "{method}");
+    }
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_cell_runs_where_its_shell_is_and_with_its_exports() {
+    let fixture = Fixture::new().await;
+    fixture.call("shell/run", json!({"command": "mkdir d; cd d; export COLOUR=blue"})).await;
+    let code =
+        "import os\nx = 6\nprint(os.environ['COLOUR'], os.path.basename(os.getcwd()), given)";
+    assert_eq!(fixture.cell(code).await, "blue d by the prelude");
+    assert_eq!(fixture.cell("x * 7").await, "42");
+    let raised = fixture.call("cell/run", json!({"code": "1 / 0"})).await;
+    assert_eq!(raised["ended"], "raised");
+    assert!(raised["text"].as_str().unwrap().contains("ZeroDivisionError"), "{raised}");
+    assert!(!raised["text"].as_str().unwrap().contains('\x1b'), "{raised}");
+    // Another shell, even one that does not exist, has a kernel of its own.
+    let other = fixture.call("cell/run", json!({"code": "'x' in dir()", "shell": "other"})).await;
+    let work = fixture.home.work().canonicalize().unwrap();
+    assert_eq!(json!([other["text"], other["cwd"]]), json!(["False", work]));
+    let restarted = json!({"code": "'x' in dir()", "restart": true});
+    let restarted = fixture.call("cell/run", restarted).await;
+    assert_eq!(json!([restarted["text"], restarted["newKernel"]]), json!(["False", "restarted"]));
+    fixture.cell("x = 1").await;
+    fixture.call("cell/restart", json!({})).await;
+    assert_eq!(fixture.cell("'x' in dir()").await, "False");
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_kernel_ends_with_its_shell() {
+    let fixture = Fixture::new().await;
+    let pid = "import os\nos.getpid()";
+    fixture.call("shell/run", json!({"command": "true"})).await;
+    let kernel = fixture.cell(pid).await;
+    assert!(exists(&kernel));
+    fixture.call("shell/close", json!({})).await;
+    assert!(!exists(&kernel), "the kernel has outlived its shell");
+    let lone = fixture.call("cell/run", json!({"code": pid, "shell": "lone"})).await;
+    fixture.call("shell/close", json!({"shell": "lone"})).await;
+    assert!(!exists(lone["text"].as_str().unwrap()));
+    assert_eq!(
+        fixture.refused("shell/close", json!({"shell": "lone"})).await,
+        json!(["NotFound", "noSuchShell"])
+    );
+    fixture.end().await;
+}
+
+/// A caller that goes away leaves the cell running; one that cancels it interrupts it.
+#[tokio::test]
+async fn a_cancelled_cell_is_interrupted() {
+    let fixture = Fixture::new().await;
+    let code = "import time\ntry:\n    print('up', flush=True)\n    time.sleep(1000)\n\
+                except KeyboardInterrupt:\n    interrupted = True";
+    let cancelled = fixture.begin_cell(code).await;
+    cancelled.cancel();
+    drop(cancelled);
+    assert_eq!(fixture.cell("interrupted").await, "True");
+
+    let code =
+        "import os\nprint('up', flush=True)\nwhile not os.path.exists('go'): pass\nwent = True";
+    drop(fixture.begin_cell(code).await);
+    fs::write(fixture.home.work().join("go"), "").unwrap();
+    assert_eq!(fixture.cell("went").await, "True");
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_page_is_one_of_the_web_or_a_file_of_the_workspace() {
+    let fixture = Fixture::new().await;
+    let url = serve_page(PAGE);
+    let web = fixture.call("page/browse", json!({"url": url})).await;
+    assert!(web["text"].as_str().unwrap().contains("A title"), "{web}");
+    fs::write(fixture.home.work().join("a page.html"), PAGE).unwrap();
+    let work = fixture.home.work().canonicalize().unwrap();
+    let address = format!("file://{}/a%20page.html", work.display());
+    for url in ["a page.html", &address] {
+        let page = fixture.call("page/browse", json!({"url": url})).await;
+        assert_eq!(page["text"], web["text"]);
+        assert_eq!(page["url"], format!("file://{}/a page.html", work.display()));
+    }
+    for (url, kind) in [
+        ("file:///etc/passwd", "OutsideWorkspace"),
+        ("../x.html", "OutsideWorkspace"),
+        ("none.html", "NotFound"),
+        ("file:///%ff", "InvalidParams"),
+    ] {
+        assert_eq!(fixture.refused("page/browse", json!({"url": url})).await[0], kind, "{url}");
+    }
+    let failed = fixture.call("page/browse", json!({"url": "http://127.0.0.1:1/"})).await;
+    assert!(failed["error"].is_string(), "{failed}");
+    fixture.end().await;
+}
