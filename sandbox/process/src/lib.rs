@@ -129,6 +129,7 @@ impl ProcessId {
         if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
             && self.stat().is_some()
         {
+            // It has ended meanwhile, or is another user's by now; neither can be helped.
             let _ = pidfd_send_signal(fd, signal);
         }
     }
@@ -136,7 +137,7 @@ impl ProcessId {
     /// Returns when the process has ended.
     pub async fn ended(&self) -> io::Result<()> {
         if let Some(fd) = self.open()? {
-            let _ = fd.readable().await?;
+            fd.readable().await?.retain_ready();
         }
         Ok(())
     }
@@ -146,6 +147,7 @@ impl ProcessId {
 pub async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<ProcessId> {
     let deadline = time::Instant::now() + limit;
     for process in processes {
+        // Whether it has ended is looked at below.
         let _ = time::timeout_at(deadline, process.ended()).await;
     }
     processes.iter().filter(|process| process.is_alive()).copied().collect()

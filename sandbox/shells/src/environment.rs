@@ -9,6 +9,8 @@ use std::{
     os::unix::ffi::OsStrExt as _,
 };
 
+use tracing::warn;
+
 use super::{
     config::Config,
     ledger::write_private,
@@ -48,7 +50,9 @@ pub(super) async fn replace(tmux: &Tmux, config: &Config) -> Result<()> {
     write_private(&file, commands.join("\n").as_bytes())
         .map_err(Error::io("writing down the environment"))?;
     let replaced = run_plainly(config, &["source-file".as_ref(), file.as_os_str()]).await;
-    let _ = fs::remove_file(file);
+    if let Err(error) = fs::remove_file(file) {
+        warn!(%error, "the environment stays in a private file");
+    }
     replaced
 }
 

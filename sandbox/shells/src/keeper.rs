@@ -22,6 +22,7 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat};
 use tokio::time;
+use tracing::{info, warn};
 
 use super::tmux::Tmux;
 use crate::Error;
@@ -67,15 +68,21 @@ pub(crate) async fn guard(tmux: Tmux) {
     loop {
         match tmux.ask(&format!("display-message -p -t ={NAME}: '#{{pane_pid}}'")).await {
             Ok(pid) => {
-                if let Some(keeper) = pid.parse().ok().and_then(ProcessId::of) {
-                    let _ = keeper.ended().await;
+                if let Some(keeper) = pid.parse().ok().and_then(ProcessId::of)
+                    && let Err(error) = keeper.ended().await
+                {
+                    warn!(%error, "the end of the keeper cannot be awaited");
                 }
                 // tmux knows what it has started there.
-                let _ = tmux.ask(&format!("respawn-pane -k -t ={NAME}:")).await;
+                match tmux.ask(&format!("respawn-pane -k -t ={NAME}:")).await {
+                    Ok(_) => info!("the keeper had ended, and has a successor"),
+                    Err(Error::ServerGone) => return,
+                    Err(error) => warn!(%error, "the keeper has no successor yet"),
+                }
             }
             Err(Error::ServerGone) => return,
-            // What keeps tmux from answering may pass.
-            Err(_) => {}
+            // The reason may pass.
+            Err(error) => warn!(%error, "tmux does not say which process the keeper is"),
         }
         time::sleep(PAUSE).await;
     }

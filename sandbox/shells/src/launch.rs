@@ -25,6 +25,9 @@ use sandbox_process::{self as process, MARK_VARIABLE, ProcessId};
 /// lost. The traps keep a Ctrl-C for the shell from ending the waiting; they do not reach the shell.
 const LEADER: &str = r#"trap : INT QUIT TSTP; "$@"; code=$?; sleep 0.05; exit $code"#;
 
+/// Bytes of a secret in the pipe, of either kind: a letter, the command's number, the nonce, and `;` between them.
+const SECRET: usize = 55;
+
 /// A shell that has been started; it is not at its prompt yet.
 #[derive(Debug)]
 pub(crate) struct Launched {
@@ -243,14 +246,16 @@ impl SecretPipe {
             .map(drop)
     }
 
-    /// Takes away the secrets that the shell has not taken, and says whether there were any. Without them, or
-    /// without the second of them, it begins nothing.
+    /// Takes away the secrets that the shell has not taken, and says whether the one for a start was among them. Only
+    /// then is it certain that the shell has not begun, and does not: a secret for an end alone may be a second one
+    /// ([`Self::announce_end_again`]) for a command that has begun.
     pub(crate) fn empty(&mut self) -> bool {
-        let (mut old, mut held_any) = ([0; 512], false);
-        while self.0.read(&mut old).is_ok_and(|length| length > 0) {
-            held_any = true;
+        let (mut old, mut held_start) = ([0; 8 * SECRET], false);
+        // An error is that nothing is left (EAGAIN).
+        while let Ok(length @ 1..) = self.0.read(&mut old) {
+            held_start |= old[..length].chunks(SECRET).any(|secret| secret.starts_with(b"S;"));
         }
-        held_any
+        held_start
     }
 
     /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
@@ -293,4 +298,28 @@ fn find_descriptor(shell: ProcessId, path: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_secret_of_a_start_shows_that_a_command_has_not_begun() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = SessionDir::new(temporary.path().to_owned());
+        let mut pipe = SecretPipe::create(&dir.pipe()).unwrap();
+        assert!(!pipe.empty(), "nothing was given");
+        for seq in 0..10 {
+            pipe.announce(&dir, seq, Kind::Command).unwrap();
+        }
+        assert!(pipe.empty());
+        assert!(!pipe.empty(), "all was taken back");
+        // The shell has taken both, and is asked once more for its end.
+        pipe.announce(&dir, 11, Kind::Command).unwrap();
+        let mut taken = [0; 2 * SECRET];
+        pipe.0.read_exact(&mut taken).unwrap();
+        pipe.announce_end_again(&dir).unwrap();
+        assert!(!pipe.empty());
+    }
 }

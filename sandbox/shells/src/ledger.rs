@@ -137,8 +137,18 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Latest {
     pub(crate) seq: Seq,
-    /// The shell's code, if the shell died with this command.
-    pub(crate) exit_code: Option<i32>,
+    pub(crate) fate: Fate,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Fate {
+    /// It ended at the prompt of a shell that has died since; the index tells how.
+    AtPrompt,
+    /// It was reported with an unknown code, whatever the index may tell since.
+    GivenUp,
+    /// The shell died with it, and had this code.
+    ShellDied(i32),
 }
 
 /// The directory of one session and the names in it.

@@ -75,6 +75,8 @@ struct Recording {
     /// Length of the log.
     offset: u64,
     quota: u64,
+    /// Where the latest marker stands.
+    marked: u64,
     /// Bytes dropped at the present offset and not yet in the index.
     lost: u64,
     /// When the log's time was last set because bytes were dropped.
@@ -104,6 +106,7 @@ impl Recording {
             expected: Digests { path: directory.expected(), file: None },
             text: Vec::new(),
             offset,
+            marked: offset,
             quota,
             lost: 0,
             touched: None,
@@ -131,8 +134,10 @@ impl Recording {
             Piece::Candidate(payload) => match self.confirm(payload) {
                 Some(marker) => {
                     self.flush_text();
+                    self.restore_length();
                     self.note_lost();
                     self.noted = 0;
+                    self.marked = self.offset;
                     let is_end = matches!(marker, Marker::End { .. });
                     self.note(What::Marker(marker));
                     // Whoever sees later text in the log can know that the command has ended. The
@@ -167,7 +172,24 @@ impl Recording {
         self.text.extend_from_slice(bytes);
     }
 
+    /// Counts what is missing if somebody has cut the log, as far as it was printed since the latest marker. A hole
+    /// takes its place, so that offsets keep their meaning.
+    fn restore_length(&mut self) {
+        let Ok(length) = self.log.metadata().map(|log| log.len()) else { return };
+        if length >= self.offset {
+            return;
+        }
+        self.lost += self.offset - length.max(self.marked);
+        if self.log.set_len(self.offset).is_err() {
+            self.offset = length;
+            self.marked = self.marked.min(length);
+        }
+    }
+
     fn flush_text(&mut self) {
+        if !self.text.is_empty() {
+            self.restore_length();
+        }
         let room = self.quota.saturating_sub(self.offset);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let text = std::mem::take(&mut self.text);
@@ -201,6 +223,7 @@ impl Recording {
     fn touch(&mut self) {
         if self.touched.is_none_or(|touched| touched.elapsed() > TOUCH_EVERY) {
             self.touched = Some(Instant::now());
+            // Without it somebody waits for silence a little less long.
             let _ = self.log.set_modified(SystemTime::now());
         }
     }
@@ -253,7 +276,7 @@ impl Recording {
             if self.unwritten.is_empty() {
                 return Ok(());
             }
-            // Nothing to wait for but time.
+            // Nothing to wait for but time; a signal ends the pause early, and that is all.
             let _ = poll(&mut [], Some(&DISK_RETRY));
         }
         Err(io::Error::new(io::ErrorKind::StorageFull, "the event index could not be completed"))
@@ -358,6 +381,34 @@ mod tests {
         record(temporary.path(), 1000, fed(b"four")).unwrap();
         let opened = &events(&directory)[known].1;
         assert!(matches!(opened, What::Opened { .. }), "{opened:?}");
+    }
+
+    #[test]
+    fn a_log_that_was_cut_has_lost_what_was_printed_since_the_latest_marker() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = SessionDir::new(temporary.path().to_owned());
+        let (start, end) = (Nonce::fresh(), Nonce::fresh());
+        let expected =
+            Expected { seq: 1, kind: Kind::Command, start: start.digest(), end: end.digest() };
+        fs::write(directory.expected(), expected.print()).unwrap();
+        let mut recording = Recording::open(&directory, 1000).unwrap();
+        recording.append(b"before ");
+        let payload = format!("S;1;{}", start.as_str());
+        recording.take(Piece::Candidate(payload.as_bytes()));
+        recording.append(b"gone ");
+        recording.flush_text();
+        File::options().write(true).open(directory.log()).unwrap().set_len(3).unwrap();
+        recording.append(b"kept");
+        recording.flush_text();
+        let payload = format!("E;1;{};0;;u;h;/;", end.as_str());
+        recording.take(Piece::Candidate(payload.as_bytes()));
+        recording.close().unwrap();
+        let log = fs::read(directory.log()).unwrap();
+        assert_eq!(log, b"bef\0\0\0\0\0\0\0\0\0kept");
+        let events = events(&directory);
+        assert_eq!(events[1], (7, What::Marker(Marker::Start { seq: 1 })));
+        assert_eq!(events[2], (12, What::Lost { bytes: 5 }));
+        assert!(matches!(events[3], (16, What::Marker(Marker::End { .. }))), "{events:?}");
     }
 
     #[test]

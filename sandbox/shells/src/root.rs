@@ -12,6 +12,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::{self, Instant};
+use tracing::warn;
 
 use super::config::Config;
 use crate::{Error, Result};
@@ -125,8 +126,14 @@ pub(super) fn clear(config: &Config) {
     let lock = config.lock();
     for entry in fs::read_dir(&config.root).into_iter().flatten().flatten() {
         if entry.path() != lock {
-            let _ = fs::remove_file(entry.path());
+            remove(&entry.path());
         }
     }
-    let _ = fs::remove_file(lock);
+    remove(&lock);
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        warn!(path = %path.display(), %error, "a file of the state directory stays");
+    }
 }

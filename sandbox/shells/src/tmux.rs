@@ -24,6 +24,7 @@ use tokio::{
     task::JoinSet,
     time,
 };
+use tracing::{debug, warn};
 
 use super::{config::Config, environment, keeper};
 use crate::{Error, Result};
@@ -118,11 +119,16 @@ async fn let_former_clients_go(config: &Config) {
     let clients = former_clients(config);
     for client in process::all_ended(&clients, LEAVING_PATIENCE).await {
         client.send(Signal::KILL);
-        let _ = time::timeout(PATIENCE, client.ended()).await;
+        if time::timeout(PATIENCE, client.ended()).await.is_err() {
+            warn!(?client, "a control client of a former owner does not end");
+        }
     }
     // That they are gone does not say that the server has heard of it. It has when it answers somebody who came
     // later, and who is no control client.
-    let _ = run_plainly(config, &["list-sessions".as_ref()]).await;
+    if let Err(error) = run_plainly(config, &["list-sessions".as_ref()]).await {
+        // There is no server, as a rule; another is started then.
+        debug!(%error, "no server answers");
+    }
 }
 
 /// Control clients that others have started for this directory. If one of them has also started the server, that has
@@ -199,6 +205,7 @@ async fn supervise(
         // Nobody knows whether these were carried out.
         for Pending { command, answer, .. } in farewell.unanswered {
             let reason = "its control client was ended from outside".into();
+            // Nobody may wait for it.
             let _ = answer.send(Err(Error::TmuxSilent { command, reason }));
         }
     }
@@ -296,21 +303,29 @@ impl ControlClient {
             let pids = tmux.ask(list).await.unwrap_or_default();
             others.extend(pids.lines().filter_map(|pid| ProcessId::of(pid.parse().ok()?)));
         }
-        // The answer to this is the end of the stream.
-        let _ = tmux.ask("kill-server").await;
+        match tmux.ask("kill-server").await {
+            // The answer is the end of the stream.
+            Ok(_) | Err(Error::ServerGone) => {}
+            Err(error) => warn!(%error, "tmux does not end, and is killed"),
+        }
         if time::timeout(PATIENCE, self.supervisor.join_next()).await.is_err() {
             self.supervisor.shutdown().await;
         }
         // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
         // is no session left that could lose anything.
         for process in process::all_ended(server.as_slice(), LAST_PATIENCE).await {
-            process.send(Signal::KILL);
-            let _ = process.ended().await;
+            kill(process).await;
         }
         for process in process::all_ended(&others, LAST_PATIENCE).await {
-            process.send(Signal::KILL);
-            let _ = process.ended().await;
+            kill(process).await;
         }
+    }
+}
+
+async fn kill(process: ProcessId) {
+    process.send(Signal::KILL);
+    if let Err(error) = process.ended().await {
+        warn!(?process, %error, "the end of a process cannot be awaited");
     }
 }
 
@@ -355,6 +370,7 @@ impl Client {
                     let Some(request) = request else {
                         // Closing the input detaches the client.
                         drop(input);
+                        // An error is the end of the stream, too.
                         let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
                         break;
                     };
@@ -367,7 +383,9 @@ impl Client {
                 }
             }
         }
-        let _ = child.wait().await;
+        if let Err(error) = child.wait().await {
+            warn!(%error, "the end of a control client cannot be awaited");
+        }
         farewell
     }
 }
@@ -423,6 +441,7 @@ fn finish_frame(text: String, failed: bool, pending: &mut VecDeque<Pending>) {
         } else {
             Ok(done.output)
         };
+        // Nobody may wait for it, as for the key that runs a command.
         let _ = done.answer.send(result);
     }
 }

@@ -93,6 +93,7 @@ impl Drop for Watched {
         // Another watch of the same file may have taken the place of this one meanwhile.
         if watches.get(&self.descriptor).is_some_and(|watched| watched.strong_count() == 0) {
             watches.remove(&self.descriptor);
+            // Fails if the file is gone, and the watch with it.
             let _ = inotify::remove_watch(self.shared.inotify.get_ref(), self.descriptor);
         }
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use sandbox_shells::{Config, ProcessId};
-use sandbox_test_support::{Home, ended, id, run, test, until_printed, within};
+use sandbox_test_support::{Home, ended, id, run, start_of, test, text_of, until_printed, within};
 
 #[test]
 fn a_damaged_process_number_does_not_lead_to_somebody_else() {
@@ -51,6 +51,28 @@ fn after_a_restart_a_command_has_lost_only_what_it_printed_itself() {
         let lost = ended(&job).await.lost;
         // What was typed is shown, too.
         assert_eq!(lost, "word\r\nword\r\n".len() as u64);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+#[test]
+fn output_that_was_cut_from_a_log_is_told_as_lost() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let session = home.session(&shells, "a").await;
+        let job = session.run("echo gone; read -r x; echo kept").await.unwrap();
+        let from = start_of(&job).await;
+        until_printed(&session, from, "gone\r\n").await;
+        let log = fs::File::options().write(true).open(session.log().path()).unwrap();
+        log.set_len(from).unwrap();
+        session.type_bytes("\r").await.unwrap();
+        let result = ended(&job).await;
+        assert_eq!((result.exit_code, result.lost), (0, "gone\r\n".len() as u64));
+        assert!(text_of(&session, &result).ends_with("kept\n"));
+        // Only that command has lost something.
+        let next = ended(&session.run("echo next").await.unwrap()).await;
+        assert_eq!((next.lost, &*text_of(&session, &next)), (0, "next\n"));
         shells.shut_down().await.unwrap();
     });
 }

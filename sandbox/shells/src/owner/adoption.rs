@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     index::{Line, What},
-    ledger::{Entry, Latest},
+    ledger::{Entry, Fate, Latest},
     marker::{EndReport, Expected, Kind, Marker, Seq},
     state::{CommandResult, Ended, JobStatus, Started, path},
 };
@@ -66,7 +66,7 @@ impl History {
     }
 
     fn command(&self, seq: Seq) -> Command {
-        Command { seq, started: self.started, lost: self.lost }
+        Command { seq, started: self.started, lost: self.lost, is_inherited: true }
     }
 }
 
@@ -124,18 +124,18 @@ impl Owner {
         let history = History::of(seq, lines);
         let mut command = history.command(seq);
         self.latest = Some(seq);
+        if self.entry.latest == Some(Latest { seq, fate: Fate::GivenUp }) {
+            return self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
+        }
         if let Some((report, place)) = history.end {
             return self.publish_result(&command, at_prompt(&command, report, place));
-        }
-        if self.entry.latest == Some(Latest { seq, exit_code: None }) {
-            return self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
         }
         if command.started.is_none() && self.has_gap(lines) {
             command.started = Some(Started { offset: at.log_end, at: at.wall });
         }
         let recheck_at = at.now + RECHECK;
         let stage = if history.started.is_some() {
-            Stage::Begun { asks: 0, recheck_at: Some(recheck_at) }
+            Stage::Begun { asks: 0, recheck: Some(Recheck::soon(at.now)) }
         } else {
             Stage::Called { resends: 0, recheck_at }
         };
@@ -164,24 +164,27 @@ impl Owner {
             self.effects.push(Effect::WriteNonces { seq, kind: Kind::StartUp });
         }
         let start = Start { seq, failed: 0, predecessor, waiting: Vec::new() };
-        let recheck = Some(Recheck { at: at.now + RECHECK, pause: RECHECK });
+        let recheck = Some(Recheck::soon(at.now));
         let deadline = at.now + self.start_limit;
         self.state = State::Booting(Booting { start, deadline, recheck });
     }
 
     /// The command of the shell before, as the ledger names it.
     fn take_up_predecessor(&mut self, lines: &[Line], at: Moment) -> Option<Unreported> {
-        let Latest { seq, exit_code } = self.entry.latest?;
+        let Latest { seq, fate } = self.entry.latest?;
         let history = History::of(seq, lines);
         let mut command = history.command(seq);
         self.latest = Some(seq);
-        if let Some((report, place)) = history.end {
-            self.publish_result(&command, at_prompt(&command, report, place));
-            return None;
-        }
-        let Some(exit_code) = exit_code else {
-            self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
-            return None;
+        let exit_code = match (fate, history.end) {
+            (Fate::ShellDied(exit_code), None) => exit_code,
+            (Fate::GivenUp, _) | (Fate::AtPrompt, None) => {
+                self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
+                return None;
+            }
+            (Fate::AtPrompt | Fate::ShellDied(_), Some((report, place))) => {
+                self.publish_result(&command, at_prompt(&command, report, place));
+                return None;
+            }
         };
         if command.started.is_none() && self.has_gap(lines) {
             command.started = Some(Started { offset: at.log_end, at: at.wall });

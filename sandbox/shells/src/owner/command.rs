@@ -9,12 +9,12 @@ use std::{
 use super::{
     AfterLedger, CallId, Effect, Held, Look, Moment, OwnKeys, Owner, Reads, Reply, TakeBack, Text,
     TextState, keeps,
-    limits::{ASKS, CALL_LIMIT, PATIENT_ASKS, RECHECK, REPORT_LIMIT, RESENDS},
+    limits::{ASKS, CALL_LIMIT, LEDGER_PAUSE, PATIENT_ASKS, REPORT_LIMIT, RESENDS},
     state::{Command, HandingOver, Idle, Place, Recheck, Running, Stage, State},
 };
 use crate::{
     Result,
-    ledger::Latest,
+    ledger::{Fate, Latest},
     marker::{EndReport, Kind, Seq},
     state::{CommandResult, Ended, JobStatus, path},
 };
@@ -24,8 +24,9 @@ impl Stage {
         match self {
             Self::Called { recheck_at, .. } => Some(*recheck_at),
             Self::Taken { recheck, .. } => Some(recheck.at),
-            Self::Begun { recheck_at, .. } => *recheck_at,
-            Self::GivenUp => None,
+            Self::Begun { recheck, .. } | Self::GivenUp { recheck } => {
+                recheck.map(|recheck| recheck.at)
+            }
         }
     }
 }
@@ -115,26 +116,30 @@ impl Owner {
 
     /// Looks after a command of which something should have been heard by now.
     pub(super) fn check_command(&mut self, at: Moment) {
-        let State::Running(Running { stage, .. }) = &mut self.state else { return };
+        let State::Running(Running { stage, command }) = &mut self.state else { return };
+        let seq = command.seq;
         if stage.next_deadline().is_none_or(|time| time > at.now) {
             return;
         }
         match stage {
             Stage::Called { recheck_at, .. } => *recheck_at = at.now + CALL_LIMIT,
             Stage::Taken { recheck, .. } => recheck.at = at.now + recheck.pause,
-            Stage::Begun { recheck_at, .. } => *recheck_at = None,
-            Stage::GivenUp => return,
+            Stage::Begun { recheck, .. } => *recheck = recheck.map(|it| it.after(at.now)),
+            Stage::GivenUp { recheck } => {
+                *recheck = None;
+                return self.write_ledger(AfterLedger::Report(seq));
+            }
         }
         self.look(Look::Shell);
     }
 
     /// A waiting caller found the shell at a prompt. While an answer to a question may come, nothing is asked.
     pub(super) fn looks_idle(&mut self, at: Moment) {
-        let State::Running(Running { stage: Stage::Begun { asks, recheck_at }, .. }) = &self.state
+        let State::Running(Running { stage: Stage::Begun { asks, recheck }, .. }) = &self.state
         else {
             return;
         };
-        if *asks == 0 || recheck_at.is_none_or(|time| time <= at.now) {
+        if *asks == 0 || recheck.is_none_or(|recheck| recheck.at <= at.now) {
             self.look(Look::Shell);
         }
     }
@@ -144,7 +149,7 @@ impl Owner {
     pub(super) fn shell_seen(&mut self, reads: Reads, at: Moment) {
         let State::Running(Running { command, stage }) = &mut self.state else { return };
         match (reads, stage) {
-            (Reads::Nothing, _) | (_, Stage::GivenUp) => {}
+            (Reads::Nothing, _) | (_, Stage::GivenUp { .. }) => {}
             // The text has called something that turned line editing off. Then bash takes the terminal for the rest
             // of the text; an interrupt brings it back.
             (Reads::PlainLines, _) => self.effects.push(Effect::InterruptShell),
@@ -176,11 +181,11 @@ impl Owner {
                 self.resend(seq);
             }
             (TakeBack::Cancel, Held::Nothing) => {
-                *stage = Stage::Begun { asks: 0, recheck_at: Some(at.now + RECHECK) };
+                *stage = Stage::Begun { asks: 0, recheck: Some(Recheck::soon(at.now)) };
                 self.trace_stage(from, "interrupted after it began");
             }
             (TakeBack::Resend, Held::Nothing) if may_have_begun => {
-                *stage = Stage::Begun { asks: 0, recheck_at: None };
+                *stage = Stage::Begun { asks: 0, recheck: None };
                 self.trace_stage(from, "the pipe is empty, and a recorder was lost");
                 self.ask_for_report(at);
             }
@@ -224,13 +229,12 @@ impl Owner {
     /// killed that had it; or the shell and we do not mean the same nonce, since an owner was killed. If no question
     /// helps, the command is over with an unknown code.
     fn ask_for_report(&mut self, at: Moment) {
-        let State::Running(Running { stage: Stage::Begun { asks, recheck_at }, .. }) =
-            &mut self.state
+        let State::Running(Running { stage: Stage::Begun { asks, recheck }, .. }) = &mut self.state
         else {
             return;
         };
         *asks += 1;
-        *recheck_at = Some(at.now + REPORT_LIMIT);
+        *recheck = Some(Recheck { at: at.now + REPORT_LIMIT, pause: REPORT_LIMIT });
         let asks = *asks;
         if asks > ASKS && keeps!(self, GiveUpInTheEnd) {
             return self.give_up("the shell does not report it");
@@ -251,24 +255,30 @@ impl Owner {
     pub(super) fn give_up(&mut self, reason: &str) {
         let from = self.state.name();
         let State::Running(Running { command, stage }) = &mut self.state else { return };
-        *stage = Stage::GivenUp;
+        *stage = Stage::GivenUp { recheck: None };
         let seq = command.seq;
-        self.entry.latest = Some(Latest { seq, exit_code: None });
+        self.entry.latest = Some(Latest { seq, fate: Fate::GivenUp });
         self.warn("a command is given up", None);
         self.trace_stage(from, reason);
         self.write_ledger(AfterLedger::Report(seq));
     }
 
+    /// Until the ledger can be written (a full disk) the next owner could tell something else, so nothing is told.
     pub(super) fn report_given_up(&mut self, seq: Seq, ledger: Result<()>, at: Moment) {
-        if let Err(error) = ledger {
-            // The next owner finds the pipe empty, and gives the command up as well.
-            self.warn("the ledger could not be written", Some(&error));
-        }
-        let State::Running(Running { command, stage: Stage::GivenUp }) = &self.state else {
+        let State::Running(Running { command, stage: Stage::GivenUp { recheck } }) =
+            &mut self.state
+        else {
             return;
         };
         if command.seq != seq {
             return;
+        }
+        if let Err(error) = ledger
+            && keeps!(self, GivenUpByTheLedgerFirst)
+        {
+            let pause = LEDGER_PAUSE;
+            *recheck = Some(Recheck { at: at.now + pause, pause });
+            return self.warn("the ledger could not be written", Some(&error));
         }
         if let State::Running(Running { command, .. }) = self.go_idle(at, "given up") {
             self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
@@ -320,7 +330,7 @@ impl Owner {
 
     /// The only way out for a command that was handed over. It takes the command, so that there is one result.
     fn report(&mut self, command: Command, result: CommandResult) {
-        let Command { seq, started, lost } = command;
+        let Command { seq, started, lost, .. } = command;
         let status = JobStatus { started, lost, result: Some(Arc::new(result)) };
         self.effects.push(Effect::PublishJob { seq, status });
     }

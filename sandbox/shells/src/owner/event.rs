@@ -156,9 +156,9 @@ pub(crate) enum TextState {
 /// What lay in the pipe of the nonces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// At least one nonce, which the shell now cannot take: the command has not begun, and does not.
+    /// The nonce of the start, which the shell now cannot take: the command has not begun, and does not.
     Nonces,
-    /// Nothing: the shell has taken them, and has begun.
+    /// Not that one: the shell has taken it, and has begun. A nonce of the end alone may be a second one.
     Nothing,
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// How long until a look at a shell of which something may be lost.
 pub(super) const RECHECK: Duration = Duration::from_millis(500);
+/// The longest pause between such looks.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How long a shell that was given a command may stay at its prompt: long, since it may only be slow, and what is
 /// typed again then could meet the command instead.
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(3);
@@ -14,6 +16,8 @@ pub(super) const RESENDS: u32 = 3;
 pub(super) const PATIENT_ASKS: u32 = 5;
 /// How often a shell that has begun, and is at its prompt, is asked for its report.
 pub(super) const ASKS: u32 = 2;
+/// How long until the ledger is tried again that could not be written.
+pub(super) const LEDGER_PAUSE: Duration = Duration::from_secs(2);
 /// How long a shell that was asked for its report may take.
 pub(super) const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// How long programs of PROMPT_COMMAND may have the terminal, and how often that is looked at: nothing tells when a

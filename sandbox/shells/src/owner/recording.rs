@@ -4,10 +4,10 @@ use std::mem;
 
 use super::{
     Effect, Moment, Owner, keeps,
-    limits::{RECHECK, RECORDER_ATTEMPTS, RECORDER_LIMIT},
+    limits::{RECORDER_ATTEMPTS, RECORDER_LIMIT},
     state::{
-        Booting, Circumstances, Closing, Launching, Order, Place, Prompt, Recorder, Running, Stage,
-        State, Unreported,
+        Booting, Circumstances, Launching, Order, Place, Prompt, Recheck, Recorder, Running, Stage,
+        State,
     },
 };
 use crate::{
@@ -33,12 +33,12 @@ impl Owner {
                     self.effects.push(Effect::PublishJob { seq, status });
                 }
             }
-            What::Marker(Marker::Start { seq }) => self.start_marker(seq, place),
+            What::Marker(Marker::Start { seq }) => self.start_marker(seq, place, at),
             What::Marker(Marker::End { seq, report }) => self.end_marker(seq, report, place, at),
         }
     }
 
-    fn start_marker(&mut self, seq: Seq, place: Place) {
+    fn start_marker(&mut self, seq: Seq, place: Place, at: Moment) {
         let from = self.state.name();
         if let Some(command) = self.state.command_mut()
             && (command.seq == seq || !keeps!(self, MarkersCountForTheirCommand))
@@ -48,10 +48,12 @@ impl Owner {
             command.lost = 0;
             let (seq, status) = (command.seq, command.status());
             self.effects.push(Effect::PublishJob { seq, status });
-            if let State::Running(Running { stage, .. }) = &mut self.state
-                && !matches!(stage, Stage::GivenUp)
+            if let State::Running(Running { command, stage }) = &mut self.state
+                && let Stage::Called { .. } | Stage::Taken { .. } = stage
             {
-                *stage = Stage::Begun { asks: 0, recheck_at: None };
+                let doubts = command.is_inherited && keeps!(self, RecheckInherited);
+                let recheck = doubts.then(|| Recheck::soon(at.now));
+                *stage = Stage::Begun { asks: 0, recheck };
                 self.trace_stage(from, "start marker");
             }
             return;
@@ -81,14 +83,12 @@ impl Owner {
             State::Launching(Launching { start, prompt, .. }) if start.seq == seq => {
                 *prompt = Some(Prompt { report, place });
             }
-            State::Closing(Closing { unreported, .. }) => {
-                let ended = unreported.take_if(|it| it.command.seq == seq);
-                if let Some(Unreported { command, .. }) = ended {
+            // The shell has died after the command, not with it.
+            state => {
+                if let Some(command) = state.take_command_of_dead_shell(seq) {
                     self.report_at_prompt(command, report, place);
                 }
             }
-            // Reported already, or given up.
-            _ => {}
         }
     }
 
@@ -152,7 +152,7 @@ impl Owner {
     /// A recorder was killed: the start or the end of the present command may be lost, or the first prompt. If its
     /// start is, its output begins with the gap.
     pub(super) fn note_gap(&mut self, at: Moment) {
-        let recheck = at.now + RECHECK;
+        let soon = Recheck::soon(at.now);
         if let Some(command) = self.state.command_mut()
             && command.started.is_none()
         {
@@ -166,14 +166,14 @@ impl Owner {
         match &mut self.state {
             State::Running(Running { stage, .. }) => match stage {
                 // Whether it has begun, the pipe tells.
-                Stage::Called { recheck_at, .. } => *recheck_at = recheck,
+                Stage::Called { recheck_at, .. } => *recheck_at = soon.at,
                 Stage::Taken { .. } => {
-                    *stage = Stage::Begun { asks: 0, recheck_at: Some(recheck) };
+                    *stage = Stage::Begun { asks: 0, recheck: Some(soon) };
                 }
-                Stage::Begun { recheck_at, .. } => *recheck_at = Some(recheck),
-                Stage::GivenUp => {}
+                Stage::Begun { recheck, .. } => *recheck = Some(soon),
+                Stage::GivenUp { .. } => {}
             },
-            State::Booting(booting) => booting.recheck_soon(recheck),
+            State::Booting(booting) => booting.recheck = Some(soon),
             _ => {}
         }
     }

@@ -4,10 +4,10 @@ use std::mem;
 
 use super::{
     AfterLedger, CallId, Effect, Look, Moment, Owner, Reply, Request, TakeBack, Text, keeps,
-    limits::{PROMPT_LIMIT, PROMPT_PAUSE, RECHECK},
+    limits::{PROMPT_LIMIT, PROMPT_PAUSE},
     state::{
-        Booting, Burying, Claim, Closing, HandingOver, Idle, Launching, Running, Stage, State,
-        Tidying, Wish,
+        Booting, Burying, Claim, Closing, HandingOver, Idle, Launching, Recheck, Running, Stage,
+        State, Tidying, Wish,
     },
 };
 use crate::{
@@ -158,7 +158,7 @@ impl Owner {
     /// lost, since the kernel throws away what the terminal has not delivered.
     fn interrupted(&mut self, at: Moment) {
         let from = self.state.name();
-        let recheck = at.now + RECHECK;
+        let soon = Recheck::soon(at.now);
         match &mut self.state {
             State::Running(Running { command, stage }) => match stage {
                 Stage::Called { .. } => {
@@ -171,17 +171,17 @@ impl Owner {
                     }
                 }
                 Stage::Taken { .. } => {
-                    *stage = Stage::Begun { asks: 0, recheck_at: Some(recheck) };
+                    *stage = Stage::Begun { asks: 0, recheck: Some(soon) };
                     self.trace_stage(from, "interrupted after it began");
                 }
-                Stage::Begun { recheck_at, .. } => {
+                Stage::Begun { recheck, .. } => {
                     if keeps!(self, RecheckAfterInterrupt) {
-                        *recheck_at = Some(recheck);
+                        *recheck = Some(soon);
                     }
                 }
-                Stage::GivenUp => {}
+                Stage::GivenUp { .. } => {}
             },
-            State::Booting(booting) => booting.recheck_soon(recheck),
+            State::Booting(booting) => booting.recheck = Some(soon),
             _ => {}
         }
     }

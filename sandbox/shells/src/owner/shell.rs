@@ -4,23 +4,25 @@ use std::{collections::VecDeque, mem, time::Instant};
 
 use super::{
     AfterLedger, Effect, Moment, Owner, PaneSight, keeps,
-    limits::{CALL_LIMIT, DEATH_LIMIT, DEATH_PAUSE, FAILED_STARTS, RECHECK, RECORDER_LIMIT},
+    limits::{CALL_LIMIT, DEATH_LIMIT, DEATH_PAUSE, FAILED_STARTS, RECORDER_LIMIT},
     state::{
         Asking, Attempt, Booting, Burying, Claim, Command, Corpse, Idle, Launching, Order, Place,
         Prompt, Recheck, Recorder, Running, Start, State, Unreported, Wish,
     },
 };
-use crate::{Error, Result, ledger::Latest, marker::Seq, owner::Look, state::Ended, state::path};
+use crate::{
+    Error, Result,
+    ledger::{Fate, Latest},
+    marker::Seq,
+    owner::Look,
+    state::Ended,
+    state::path,
+};
 use sandbox_process::ProcessId;
 
 impl Booting {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         Some(self.recheck.map_or(self.deadline, |recheck| recheck.at.min(self.deadline)))
-    }
-
-    /// Looks soon whether the shell is at its prompt: its report may be lost.
-    pub(super) fn recheck_soon(&mut self, at: Instant) {
-        self.recheck = Some(Recheck { at, pause: RECHECK });
     }
 }
 
@@ -210,11 +212,11 @@ impl Owner {
             Corpse::Idle => {
                 let known = self.entry.latest.map(|latest| latest.seq);
                 if let Some(seq) = self.latest.filter(|seq| Some(*seq) != known) {
-                    self.entry.latest = Some(Latest { seq, exit_code: None });
+                    self.entry.latest = Some(Latest { seq, fate: Fate::AtPrompt });
                 }
             }
             Corpse::Running(command) => {
-                let latest = Latest { seq: command.seq, exit_code: Some(exit_code) };
+                let latest = Latest { seq: command.seq, fate: Fate::ShellDied(exit_code) };
                 self.entry.latest = Some(latest);
                 start.predecessor = Some(Unreported { command, exit_code });
             }

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::event::{CallId, Text};
+use super::{
+    event::{CallId, Text},
+    limits::{LONGEST_PAUSE, RECHECK},
+};
 use crate::{
     marker::{EndReport, Seq},
     state::{Ended, JobStatus, Phase, Started},
@@ -77,6 +80,18 @@ pub(super) struct Recheck {
     pub(super) pause: Duration,
 }
 
+impl Recheck {
+    pub(super) fn soon(now: Instant) -> Self {
+        Self { at: now + RECHECK, pause: RECHECK }
+    }
+
+    /// The one after, less and less often: a key that interrupts may reach its command late.
+    pub(super) fn after(self, now: Instant) -> Self {
+        let pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Self { at: now + pause, pause }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Idle {
     pub(super) since: Instant,
@@ -114,11 +129,13 @@ pub(super) struct Command {
     pub(super) started: Option<Started>,
     /// Bytes of its output that could not be kept.
     pub(super) lost: u64,
+    /// Whether an earlier owner has begun it, which may have changed the nonce of its end before it was killed.
+    pub(super) is_inherited: bool,
 }
 
 impl Command {
     pub(super) fn new(seq: Seq) -> Self {
-        Self { seq, started: None, lost: 0 }
+        Self { seq, started: None, lost: 0, is_inherited: false }
     }
 
     pub(super) fn status(&self) -> JobStatus {
@@ -144,12 +161,15 @@ pub(super) enum Stage {
     Begun {
         /// How often the shell was asked for its report.
         asks: u32,
-        /// When to look whether the shell is at its prompt although no report has come.
-        recheck_at: Option<Instant>,
+        /// When to look whether the shell is at its prompt although no report has come: only where that may be lost.
+        recheck: Option<Recheck>,
     },
     /// Nothing will be heard of its end. It is reported as soon as the ledger says so, too: the next owner must not
     /// tell anything else.
-    GivenUp,
+    GivenUp {
+        /// When the ledger is tried again, if it could not be written.
+        recheck: Option<Recheck>,
+    },
 }
 
 /// A command whose shell has died. It is reported when the next shell says its first word, because only then
@@ -260,7 +280,7 @@ impl State {
             Self::Running(Running { stage: Stage::Called { .. }, .. }) => "called",
             Self::Running(Running { stage: Stage::Taken { .. }, .. }) => "taken",
             Self::Running(Running { stage: Stage::Begun { .. }, .. }) => "begun",
-            Self::Running(Running { stage: Stage::GivenUp, .. }) => "given up",
+            Self::Running(Running { stage: Stage::GivenUp { .. }, .. }) => "given up",
             Self::Burying(_) => "burying",
             Self::Closing(_) => "closing",
             Self::Over(_) => "over",
@@ -299,6 +319,31 @@ impl State {
             }
             Self::Idle(_) | Self::HandingOver(_) | Self::Over(_) => None,
         }
+    }
+
+    /// Takes out the command with this number that was left by a shell that has died or is being closed.
+    pub(super) fn take_command_of_dead_shell(&mut self, seq: Seq) -> Option<Command> {
+        let is_it = |it: &mut Unreported| it.command.seq == seq;
+        let unreported = match self {
+            Self::Launching(Launching { start, .. }) | Self::Booting(Booting { start, .. }) => {
+                &mut start.predecessor
+            }
+            Self::Burying(Burying { corpse: Corpse::Starting { predecessor, .. }, .. }) => {
+                predecessor
+            }
+            Self::Burying(Burying { corpse, .. }) => {
+                return match std::mem::replace(corpse, Corpse::Idle) {
+                    Corpse::Running(command) if command.seq == seq => Some(command),
+                    other => {
+                        *corpse = other;
+                        None
+                    }
+                };
+            }
+            Self::Closing(closing) => &mut closing.unreported,
+            Self::Idle(_) | Self::HandingOver(_) | Self::Running(_) | Self::Over(_) => return None,
+        };
+        unreported.take_if(is_it).map(|it| it.command)
     }
 
     /// Whether a shell is there that a recorder should listen to.

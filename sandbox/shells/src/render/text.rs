@@ -129,6 +129,7 @@ fn write_pen(pen: &Pen, text: &mut String) {
         (pen.is_strikethrough(), 9),
     ] {
         if set {
+            // Writing to a string does not fail, here and below.
             let _ = write!(text, ";{code}");
         }
     }
