@@ -94,10 +94,20 @@ export async function pickAttachable(runs: Runs): Promise<ConnectionFile | undef
   return (await vscode.window.showQuickPick(entries, { title }))?.file;
 }
 
-/** The net in the active editor, if it shows one. */
+/**
+ * The net in the active tab, if it shows one. Not `activeTextEditor`: there is none until the text of the
+ * tab is loaded, which takes seconds on a slow machine.
+ */
 export function activeNet(): vscode.Uri | undefined {
-  const uri = vscode.window.activeTextEditor?.document.uri;
+  const uri = uriOf(vscode.window.tabGroups.activeTabGroup.activeTab?.input);
   return uri && isNetFile(uri.path) ? uri : undefined;
+}
+
+function uriOf(input: unknown): vscode.Uri | undefined {
+  if (input instanceof vscode.TabInputText || input instanceof vscode.TabInputCustom) {
+    return input.uri;
+  }
+  return input instanceof vscode.TabInputTextDiff ? input.modified : undefined;
 }
 
 function sessionOf({ session }: { readonly session: string }): string {

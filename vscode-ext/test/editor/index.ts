@@ -7,7 +7,7 @@ import Mocha from 'mocha';
 export async function run(): Promise<void> {
   const output = process.env['RUN_BRIDGE_TEST_RESULTS'];
   const mocha = new Mocha({ ui: 'tdd', timeout: 30_000, reporter: 'json', reporterOptions: { output } });
-  for (const suite of ['commandValues', 'host', 'runs']) {
+  for (const suite of ['activeNet', 'commandValues', 'host', 'runs']) {
     mocha.addFile(path.join(__dirname, `${suite}.test.js`));
   }
   const failures = await new Promise<number>((resolve) => mocha.run(resolve));
