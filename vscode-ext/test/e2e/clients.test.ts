@@ -12,7 +12,7 @@ const client = path.join(repository, 'target/debug/bridge-client');
 
 /** Runs `bridge-client` as any program of the user would; it finds the run by its connection file. */
 async function ask(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(client, ['--timeout', '20', ...args], { env });
+  const { stdout } = await promisify(execFile)(client, ['--timeout', '60', ...args], { env });
   return stdout;
 }
 
@@ -27,13 +27,13 @@ describe('other programs beside the run', () => {
     });
     window = await play.open(folder);
     await window.openFile('waiting.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows('net waits');
   });
 
   it('make the four calls from a second terminal', async () => {
     const word = randomWord();
-    await window.command('Terminal: Create New Terminal');
+    await window.command('workbench.action.terminal.new');
     await window.terminalShows(/[$#] *$/);
     await window.type(`bridge-client chat --conversation talk ${word}`);
     await window.terminalShows(backwards(word));
@@ -44,7 +44,7 @@ describe('other programs beside the run', () => {
     );
     await window.terminalShows('command done');
     await window.visible('a new tab', window.page.locator('.tab').filter({ hasText: 'Untitled-1' }));
-    await window.command('Terminal: Focus Terminal');
+    await window.command('workbench.action.terminal.focus');
     await window.type('clear; bridge-client history talk');
     const shown = await window.terminalShows(/assistant: fake-echo was given 1 message/);
     assert.match(shown, new RegExp(word));
@@ -52,7 +52,7 @@ describe('other programs beside the run', () => {
   });
 
   it('are found when they are started by hand in a terminal', async () => {
-    await window.command('Terminal: Create New Terminal');
+    await window.command('workbench.action.terminal.new');
     await window.terminalShows(/[$#] *$/);
     await window.type(
       'bridge-daemon run --host editor -- sh -c \'bridge-client show-message "By hand"; echo all""right\'',
@@ -70,7 +70,7 @@ describe('other programs beside the run', () => {
       answers.map((answer, index) => answer.includes(backwards(words[index] ?? ''))),
       [true, true],
     );
-    const silent = execFile(client, ['--timeout', '20', 'chat', '--model', 'fake-silent', 'hold the line'], {
+    const silent = execFile(client, ['--timeout', '60', 'chat', '--model', 'fake-silent', 'hold the line'], {
       env,
     });
     try {

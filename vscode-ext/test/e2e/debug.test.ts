@@ -4,7 +4,7 @@ import path from 'node:path';
 import { before, describe, it } from 'node:test';
 
 import { workspace } from './nets';
-import { copyFixture, within } from './server';
+import { copyFixture } from './server';
 import { stage } from './setup';
 import type { Window } from './window';
 
@@ -18,8 +18,8 @@ describe('debugging a net', () => {
   before(async () => {
     const requests = [
       { type: 'vscode/showMessage', params: { message: 'Hello from the debugger', level: 'info' } },
-      { type: 'vscode/chat', params: { message: 'abc', timeout: 20_000 } },
-      { type: 'vscode/executeCommand', params: { command: 'setContext', args: ['a', 1], timeout: 10_000 } },
+      { type: 'vscode/chat', params: { message: 'abc', timeout: 60_000 } },
+      { type: 'vscode/executeCommand', params: { command: 'setContext', args: ['a', 1], timeout: 60_000 } },
       { type: 'vscode/chat', params: { message: 'hi', model: 'fake-silent', timeout: 500 } },
       { type: 'vscode/chat', params: {} },
       { type: 'vscode/fly', params: {} },
@@ -33,7 +33,7 @@ describe('debugging a net', () => {
 
   it('says what is missing when enginepy is not installed', async () => {
     await window.openFile('debugged.evolve.yaml');
-    await window.command('Evolve: Debug Net');
+    await window.command('evolve.debugNet');
     await window.notification('Debugging needs the package enginepy');
     await window.screenshot('no-enginepy');
   });
@@ -42,9 +42,8 @@ describe('debugging a net', () => {
     copyFixture('enginepy', path.join(folder, 'enginepy'));
     const file = path.join(folder, 'debugged.evolve.yaml.answers');
     const written = answersOf(file, 6);
-    await window.command('Evolve: Debug Net');
-    await window.notification('Hello from the debugger');
-    const answers = await within(30_000, 'six answers', written);
+    await Promise.all([window.command('evolve.debugNet'), window.notification('Hello from the debugger')]);
+    const answers = await window.eventually('six answers', written);
     await window.screenshot('debug');
     assert.deepEqual(
       answers.map(({ requestId, success }) => [requestId, success]),

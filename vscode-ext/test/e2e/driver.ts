@@ -25,7 +25,7 @@ async function main(): Promise<number> {
     return await inExtensionHost(
       { home, folder, environment, program: 'editor/index.js' },
       async ({ ended }) => {
-        await within(240_000, 'the suites in the extension host', ended);
+        await within(600_000, 'the suites in the extension host', ended);
         return report(JSON.parse(readFileSync(results, 'utf8')) as Results);
       },
     );

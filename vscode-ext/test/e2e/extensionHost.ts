@@ -2,6 +2,8 @@
 
 import path from 'node:path';
 
+import type { Browser } from 'playwright-core';
+
 import { Server, type ServerOptions } from './server';
 import { extensionsFolder } from './setup';
 import { launchBrowser } from './window';
@@ -34,8 +36,9 @@ export async function inExtensionHost<T>(
     // Without this flag the page ignores what it is told to run.
     flags: ['--vscode-option', 'enable-smoke-test-driver'],
   });
-  const browser = await launchBrowser();
+  let browser: Browser | undefined;
   try {
+    browser = await launchBrowser(options.home);
     const page = await browser.newPage();
     const ended = new Promise<void>((resolve, reject) => {
       page.on('crash', () => {
@@ -57,7 +60,10 @@ export async function inExtensionHost<T>(
     await page.goto(`${server.url}?${query.toString()}`);
     return await use({ server, ended });
   } finally {
-    await browser.close();
-    await server.stop();
+    try {
+      await browser?.close();
+    } finally {
+      await server.stop();
+    }
   }
 }

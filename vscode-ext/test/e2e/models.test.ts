@@ -27,7 +27,7 @@ describe('a model that needs consent', () => {
   });
 
   it('is not used when the person refuses', async () => {
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     const dialog = await window.dialog('wants to access the language models');
     await window.screenshot('consent');
     await window.press(dialog, 'Cancel');
@@ -37,7 +37,7 @@ describe('a model that needs consent', () => {
   });
 
   it('is used when the person allows it', async () => {
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.press(await window.dialog('The run of ask.evolve.yaml asks a language model'), 'Allow');
     await window.terminalShows(new RegExp(`answer: fake-guarded .*${backwards(word)}`));
   });
@@ -55,7 +55,7 @@ describe('no model at all', () => {
 
   it('is an answer that says why, and the run goes on', async () => {
     await window.openFile('ask.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows(/answer: \[.*no model: sign in to a provider/);
     await window.terminalShows('ended with exit code 0');
     await window.screenshot('no-model');

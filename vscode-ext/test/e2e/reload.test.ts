@@ -27,7 +27,7 @@ vscode_bridge.show_message("The word is ${word}")
     const folder = workspace(path.join(play.home, name), { [`${name}.evolve.yaml`]: net(code) });
     const window = await play.open(folder);
     await window.openFile(`${name}.evolve.yaml`);
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows('it begins: fake-echo');
     return { window, gate, word };
   }
@@ -42,7 +42,7 @@ vscode_bridge.show_message("The word is ${word}")
     // The call is made while no window answers, and waits for this one to come back.
     gate.open();
     await window.notification(`The word is ${word}`);
-    await window.command('Terminal: Focus Terminal');
+    await window.command('workbench.action.terminal.focus');
     await window.terminalShows(new RegExp(`it goes on: .*${backwards(word)}`));
     await window.terminalShows('ended with exit code 0');
     await window.status(/Evolve$/);
@@ -55,8 +55,8 @@ vscode_bridge.show_message("The word is ${word}")
     const { window } = await waitingRun('stopped');
     await window.reload();
     await window.status('Evolve: 1 running');
-    await window.command('Evolve: Show Run Menu', 'Show the terminal of stopped.evolve.yaml');
-    await window.command('Evolve: Stop Run');
+    await window.choose('evolve.showRunMenu', 'Show the terminal of stopped.evolve.yaml');
+    await window.command('evolve.stopRun');
     await window.terminalShows('ended with exit code 143');
     await window.status(/Evolve$/);
     assert.deepEqual(published(), []);
@@ -71,7 +71,7 @@ vscode_bridge.show_message("The word is ${word}")
     // The daemon asks the window that has the focus.
     await second.page.bringToFront();
     await second.page.locator('.part.titlebar').click();
-    await second.command('Evolve: Show Run Menu', 'Answer shared.evolve.yaml in this window');
+    await second.choose('evolve.showRunMenu', 'Answer shared.evolve.yaml in this window');
     await second.status('Evolve: 1 running');
     gate.open();
     await second.notification(`The word is ${word}`);

@@ -9,10 +9,10 @@ describe('another extension with the same command', () => {
 
   it('keeps it, and one message says so', async () => {
     const window = await play.open(workspace(path.join(play.home, 'x'), { 'x.evolve.yaml': net('pass') }));
-    await window.command('Evolve: Show Log');
+    await window.command('evolve.showLog');
     await window.notification('the extension evolvetest.rival has the command evolve.runNet too');
     await window.screenshot('rival');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.notification('The rival runs.');
   });
 });

@@ -47,7 +47,7 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
 
   it('shows the message on screen and the chat answer in the terminal', async () => {
     await window.openFile('VsCodeInterop.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.notification('The net asks a question');
     const shown = await window.terminalShows(new RegExp(`Answer: fake-echo .*${backwards(word)}`));
     assert.match(shown, /VsCodeInterop\.evolve\.yaml · bridge session [0-9a-f]{16}/);
@@ -70,10 +70,10 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
 
   it('keeps two runs at once apart', async () => {
     await window.openFile('north.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows(/answer of north: .*: north/);
     await window.openFile('south.pnml.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows('south waits');
     await window.status('Evolve: 2 running');
     assert.equal(running(), 2);
@@ -83,7 +83,7 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
     await window.terminalShows('ended with exit code 0');
     await window.status('Evolve: 1 running');
     await window.screenshot('two-runs');
-    await window.command('Evolve: Show Run Menu', 'Show the terminal of north.evolve.yaml');
+    await window.choose('evolve.showRunMenu', 'Show the terminal of north.evolve.yaml');
     north.open();
     await window.terminalShows(/north goes on: .*: north again/);
     await window.status(/Evolve$/);
@@ -91,10 +91,10 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
 
   it('stops a run', async () => {
     await window.openFile('stuck.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows('stuck waits');
     await window.status('Evolve: 1 running');
-    await window.command('Evolve: Stop Run');
+    await window.command('evolve.stopRun');
     await window.terminalShows('ended with exit code 143');
     await window.status(/Evolve$/);
     assert.equal(running(), 0);
@@ -103,7 +103,7 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
 
   it('says so when the daemon is killed', async () => {
     await window.openFile('killed.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows('killed waits');
     const [daemon] = listConnectionFiles(play.server.connectionFiles);
     assert.ok(daemon);
@@ -114,7 +114,7 @@ print("you chose", vscode_bridge.show_message("Ship it?", "warning", buttons=["Y
   });
 
   it('shows the log of the extension and of the daemon, without any secret', async () => {
-    await window.command('Evolve: Show Log');
+    await window.command('evolve.showLog');
     const output = window.page.locator('.part.panel .view-lines');
     await window.visible('the log', output.filter({ hasText: 'this window answers' }));
     const [log] = readFiles(path.join(play.home, 'data/logs'), /Run Bridge\.log$/);

@@ -23,6 +23,8 @@ const SETTINGS = {
   'workbench.secondarySideBar.defaultVisibility': 'hidden',
   // What fades in or slides is hard to click and half there on pictures.
   'workbench.reduceMotion': 'on',
+  // A list of a command stays open when something else takes the focus, so that its entry can be clicked.
+  'workbench.quickOpen.closeOnFocusLost': false,
 };
 
 export interface ServerOptions {
@@ -68,8 +70,6 @@ export class Server {
       ],
       { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
     );
-    // Whoever interrupts the tests can end the server by this.
-    writeFileSync(at('pid'), String(child.pid));
     const ready = new Promise<void>((resolve, reject) => {
       const take = (data: Buffer): void => {
         writeFileSync(log, data, { flag: 'a' });
@@ -84,7 +84,12 @@ export class Server {
       });
     });
     const server = new Server(child, `http://${authority}/`, authority, home);
-    await within(60_000, 'code-server to listen', ready);
+    try {
+      await within(120_000, 'code-server to listen', ready);
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
     return server;
   }
 
@@ -99,14 +104,14 @@ export class Server {
 
   /** Ends the server with all that it has started. */
   async stop(): Promise<void> {
-    const { pid } = this.process;
-    if (pid === undefined || this.process.exitCode !== null) {
+    const { pid, exitCode, signalCode } = this.process;
+    if (pid === undefined || exitCode !== null || signalCode !== null) {
       return;
     }
     const ended = new Promise((resolve) => this.process.once('exit', resolve));
     this.process.kill('SIGTERM');
     try {
-      await within(10_000, 'code-server to end', ended);
+      await within(60_000, 'code-server to end', ended);
     } finally {
       // It is the leader of its own group; whatever stayed behind goes with it.
       try {
@@ -133,7 +138,7 @@ function folders(home: string, extensions: string): string[] {
 }
 
 /** What a server and its runs see: nothing of the person who runs the tests but a PATH. */
-function environment(home: string): NodeJS.ProcessEnv {
+export function environment(home: string): NodeJS.ProcessEnv {
   const { PATH, LANG } = process.env;
   return {
     ...{ PATH, LANG, HOME: home, XDG_RUNTIME_DIR: path.join(home, 'runtime') },

@@ -30,7 +30,7 @@ except RuntimeError as error:
       workspace(folder('disabled'), files, { 'evolve.runBridge.enabled': false }),
     );
     await window.openFile('alone.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     const shown = await window.terminalShows('variables: []');
     assert.match(shown, /without a bridge/);
     await window.status('Evolve: 1 running');
@@ -41,10 +41,10 @@ except RuntimeError as error:
     await window.status(/Evolve$/);
     await window.screenshot('disabled');
 
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.status('Evolve: 1 running');
     await window.terminalShows('variables: []');
-    await window.command('Evolve: Stop Run');
+    await window.command('evolve.stopRun');
     await window.terminalShows('ended with exit code 130');
     await window.close();
   });
@@ -59,10 +59,10 @@ except RuntimeError as error:
     };
     const window = await play.open(workspace(folder('ported'), files, { 'evolve.runBridge.port': port }));
     await window.openFile('first.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows(`bridge at ws://127.0.0.1:${port}/`);
     await window.openFile('second.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     const message = await window.notification(`Port ${port}`);
     await window.screenshot('port-taken');
     await window.press(message, 'Use a Free Port');
@@ -84,7 +84,7 @@ for attempt in range(4):
     const files = { 'commands.evolve.yaml': makeNet(code) };
     const window = await play.open(workspace(folder('careful'), files, { 'evolve.commands.policy': 'ask' }));
     await window.openFile('commands.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     const question = 'wants to execute the command workbench.action.files.newUntitledFile';
     const first = await window.notification(question);
     await window.screenshot('policy-ask');
@@ -114,7 +114,7 @@ print(vscode_bridge.chat("${word}"))
     const files = { 'bare.evolve.yaml': makeNet(code), '.chosen-python': path.join(python, 'bin/python') };
     const window = await play.open(workspace(folder('bare'), files));
     await window.openFile('bare.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows(`prefix ${python}`);
     await window.terminalShows(backwards(word));
     await window.screenshot('bare-python');
@@ -128,7 +128,7 @@ print(vscode_bridge.chat("${word}"))
     const files = { 'it\'s "my net".evolve.yaml': makeNet('pass') };
     const window = await play.open(workspace(folder('own command'), files, settings));
     await window.openFile('it\'s "my net".evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.terminalShows(`it runs it's "my net".evolve.yaml in ${folder('own command')}`);
     await window.close();
   });
@@ -139,7 +139,7 @@ print(vscode_bridge.chat("${word}"))
       workspace(folder('no python'), { 'x.evolve.yaml': makeNet('pass') }, settings),
     );
     await window.openFile('x.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     const message = await window.notification('/nonexistent/python: there is no such program');
     await window.press(message, 'Choose Python');
     await window.setting('Python that runs nets');
@@ -162,12 +162,12 @@ describe('a daemon that is not there', () => {
     const settings = { 'evolve.daemon.path': '/bin/true' };
     const window = await play.open(workspace(path.join(play.home, 'x'), files, settings));
     await window.openFile('x.evolve.yaml');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.press(await window.notification('bridge-daemon was not found'), 'Open Setting');
     await window.setting('Path of the bridge-daemon program');
     await window.screenshot('no-daemon');
     await window.page.keyboard.press('Escape');
-    await window.command('Evolve: Run Net');
+    await window.command('evolve.runNet');
     await window.press(await window.notification('bridge-daemon was not found'), 'Run Without Bridge');
     await window.terminalShows('it runs');
   });

@@ -14,7 +14,7 @@ const extension = path.resolve(__dirname, '../..');
 export const repository = path.resolve(extension, '..');
 
 /** Extensions that play a part in tests. */
-type Fixture = 'fake-lm' | 'fake-python' | 'rival';
+type Fixture = 'fake-lm' | 'fake-python' | 'remote-control' | 'rival';
 
 /** A new folder for everything that one server and its tests write; removed with all the others. */
 export function newHome(): string {
@@ -67,7 +67,7 @@ export interface Stage {
 }
 
 interface Needs extends Pick<ServerOptions, 'settings' | 'trust'> {
-  /** Besides the product. */
+  /** Besides the product and the remote control. */
   readonly extensions: readonly Fixture[];
   /** Takes something away from the installed product, as a broken installation would. */
   readonly damage?: (product: string) => void;
@@ -81,7 +81,7 @@ export function stage({ extensions, damage, ...options }: Needs): Stage {
   // One profile for all windows of a suite: the second one finds the editor's code in the cache.
   let profile: BrowserContext | undefined;
   before(async () => {
-    let folder = extensionsFolder(['product', ...extensions], home);
+    let folder = extensionsFolder(['product', 'remote-control', ...extensions], home);
     if (damage) {
       cpSync(folder, path.join(home, 'extensions'), { recursive: true });
       folder = path.join(home, 'extensions');
@@ -89,15 +89,16 @@ export function stage({ extensions, damage, ...options }: Needs): Stage {
       damage(path.join(folder, product ?? ''));
     }
     const flags = ['--enable-proposed-api', 'evolvetest.fake-lm'];
-    [server, browser] = await Promise.all([
-      Server.start({ home, extensions: folder, flags, ...options }),
-      launchBrowser(),
-    ]);
+    server = await Server.start({ home, extensions: folder, flags, ...options });
+    browser = await launchBrowser(home);
     profile = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   });
   after(async () => {
-    await browser?.close();
-    await server?.stop();
+    try {
+      await browser?.close();
+    } finally {
+      await server?.stop();
+    }
     rmSync(home, { recursive: true, force: true });
   });
   const started = <T>(part: T | undefined): T => {

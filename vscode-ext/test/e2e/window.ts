@@ -1,17 +1,23 @@
-/** A window of the editor in a real browser, driven as a person would drive it. */
+/**
+ * A window of the editor in a real browser. Commands are executed by the test extension `remote-control`;
+ * the rest is done and seen in the page, as a person does and sees it.
+ */
 
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 
 import { chromium, type Browser, type BrowserContext, type Locator, type Page } from 'playwright-core';
 
-import { within } from './server';
+import { send, type Request } from './remoteControl';
+import { environment, within } from './server';
 
 const screenshots = path.resolve(__dirname, '../../../.cache/screenshots');
 
-export function launchBrowser(): Promise<Browser> {
+/** Starts a browser that writes below this folder, as the editor's server does. */
+export function launchBrowser(home: string): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+    env: environment(home),
     args: [
       '--no-sandbox',
       '--disable-gpu',
@@ -23,10 +29,7 @@ export function launchBrowser(): Promise<Browser> {
 }
 
 /** How long something may take that a person waits for. Machines that run tests are slow. */
-const PATIENCE = 60_000;
-
-/** An entry of the command palette, of the list of files, or of a list that an extension shows. */
-const ENTRY = '.quick-input-list .monaco-list-row';
+const PATIENCE = 120_000;
 
 let failures = 0;
 
@@ -34,7 +37,11 @@ export class Window {
   /** Resolved when the editor has told its server which terminals to keep over a reload. */
   private readonly terminalsKept: Promise<void>;
 
-  private constructor(readonly page: Page) {
+  private constructor(
+    readonly page: Page,
+    private readonly folder: string,
+  ) {
+    page.setDefaultTimeout(PATIENCE);
     this.terminalsKept = new Promise((resolve) => {
       page.on('websocket', (socket) => {
         socket.on('framesent', ({ payload }) => {
@@ -47,7 +54,7 @@ export class Window {
   }
 
   static async open(profile: BrowserContext, url: string, folder: string): Promise<Window> {
-    const window = new Window(await profile.newPage());
+    const window = new Window(await profile.newPage(), folder);
     await window.page.goto(`${url}?folder=${encodeURIComponent(folder)}`);
     await window.loaded();
     return window;
@@ -58,7 +65,7 @@ export class Window {
    * they have changed, and does not bring back one that it has not noted.
    */
   async reload(): Promise<void> {
-    await within(PATIENCE, 'the editor to note its terminals', this.terminalsKept);
+    await this.eventually('the editor to note its terminals', this.terminalsKept);
     await this.page.reload();
     await this.loaded();
   }
@@ -67,28 +74,26 @@ export class Window {
     await this.page.close();
   }
 
-  /** Runs a command through the palette, and chooses from the list that it shows, if it does. */
-  async command(title: string, choice?: string): Promise<void> {
-    await this.pick('F1', `>${title}`, title);
-    if (choice === undefined) {
-      return;
-    }
-    const entry = this.page.locator(ENTRY).filter({ hasText: choice }).first();
-    for (const end = Date.now() + PATIENCE; Date.now() < end;) {
-      try {
-        await entry.click({ timeout: 10_000 });
-        return;
-      } catch {
-        // Something else took the focus, and the list has closed.
-        await this.pick('F1', `>${title}`, title);
-      }
-    }
-    throw await this.failure(`"${choice}" in the list of "${title}"`);
+  /** Executes a command by its id. Resolves with its result when it is done. */
+  async command(name: string, ...args: unknown[]): Promise<unknown> {
+    const done = this.send({ action: 'execute', command: name, args });
+    return this.eventually(`the end of the command ${name}`, done);
   }
 
-  /** Opens a file of the workspace by name. */
+  /** Executes a command that shows a list, and takes an entry of that list. */
+  async choose(command: string, entry: string): Promise<void> {
+    const found = this.page.locator('.quick-input-list .monaco-list-row').filter({ hasText: entry });
+    const take = async (): Promise<void> => {
+      await (await this.visible(`"${entry}" in the list of ${command}`, found)).click();
+    };
+    // The command ends when the entry is taken.
+    await Promise.all([this.command(command), take()]);
+  }
+
+  /** Opens a file of the workspace in an editor. */
   async openFile(name: string): Promise<void> {
-    await this.pick('Control+P', name, name);
+    const opened = this.send({ action: 'open', file: path.join(this.folder, name) });
+    await this.eventually(`the editor of ${name}`, opened);
     await this.visible(`the tab of ${name}`, this.page.locator('.tab.active').filter({ hasText: name }));
   }
 
@@ -125,20 +130,19 @@ export class Window {
       // Lines that the terminal has broken at its width are one line again.
       return fits(shown) || fits(shown.replace(/\n/g, '')) ? shown : false;
     };
+    const wanted: [string, boolean] = [pattern, typeof text === 'string'];
     try {
-      const wanted: [string, boolean] = [pattern, typeof text === 'string'];
-      const handle = await this.page.waitForFunction(read, wanted, { timeout: PATIENCE });
+      const handle = await this.page.waitForFunction(read, wanted);
       return (await handle.jsonValue()) as string;
-    } catch {
+    } catch (error) {
       const shown = await this.page.locator('.terminal-wrapper.active .xterm-rows').allInnerTexts();
-      throw await this.failure(`${String(text)} in the terminal, which shows:\n${shown.join('\n')}`);
+      throw await this.failure(`${String(text)} in the terminal, which shows:\n${shown.join('\n')}`, error);
     }
   }
 
-  /** Types a line into the terminal that has the focus. */
+  /** Sends a line to the active terminal, which need not have the focus. */
   async type(line: string): Promise<void> {
-    await this.page.keyboard.type(line);
-    await this.page.keyboard.press('Enter');
+    await this.command('workbench.action.terminal.sendSequence', { text: `${line}\r` });
   }
 
   /** The status bar item of the extension, once it shows this. */
@@ -155,42 +159,30 @@ export class Window {
 
   /** Waits for the first of these elements. */
   async visible(what: string, found: Locator): Promise<Locator> {
-    try {
-      await found.first().waitFor({ timeout: PATIENCE });
-    } catch {
-      throw await this.failure(what);
-    }
+    await this.eventually(what, found.first().waitFor());
     return found.first();
   }
 
-  private async failure(what: string): Promise<Error> {
-    const name = `failure-${path.basename(process.argv[1] ?? '', '.test.js')}-${++failures}`;
-    await this.screenshot(name);
-    return new Error(`waited ${PATIENCE / 1000} seconds for ${what} (see .cache/screenshots/${name}.png)`);
+  /** Waits for something. An error names what was awaited, and a picture of the window. */
+  async eventually<T>(what: string, something: Promise<T>): Promise<T> {
+    try {
+      return await within(PATIENCE, what, something);
+    } catch (error) {
+      throw await this.failure(what, error);
+    }
   }
 
-  /**
-   * Opens a list by its key, narrows it down and takes an entry. A busy page loses keys; a list
-   * that opens early lacks entries and never gets them; one that opens while something else takes
-   * the focus closes again. None of this can be waited for, but all of it shows before the entry
-   * is clicked: then the list is opened anew. The click has been taken when the entry goes away.
-   */
-  private async pick(key: string, filter: string, name: string): Promise<void> {
-    const input = this.page.locator('.quick-input-widget input.input').first();
-    const label = this.page.locator('.label-name').filter({ hasText: exactly(name) });
-    const entry = this.page.locator(ENTRY).filter({ has: label }).first();
-    for (const end = Date.now() + PATIENCE; Date.now() < end;) {
-      try {
-        await this.page.keyboard.press(key);
-        await input.fill(filter, { timeout: 5_000 });
-        await entry.click({ timeout: 3_000 });
-        await entry.waitFor({ state: 'hidden', timeout: 10_000 });
-        return;
-      } catch {
-        await this.page.keyboard.press('Escape');
-      }
-    }
-    throw await this.failure(`"${name}" in the list behind ${key}`);
+  private async failure(what: string, cause: unknown): Promise<Error> {
+    const name = `failure-${path.basename(process.argv[1] ?? '', '.test.js')}-${++failures}`;
+    await this.screenshot(name);
+    return new Error(`waited for ${what} (see .cache/screenshots/${name}.png)`, { cause });
+  }
+
+  /** Sends a request to the test extension of this window, once that is there. */
+  private async send(request: Request): Promise<unknown> {
+    const item = this.page.locator('[id="evolvetest.remote-control.socket"] [aria-label]');
+    const socket = await item.getAttribute('aria-label');
+    return send(socket ?? '', request);
   }
 
   private async loaded(): Promise<void> {
@@ -198,6 +190,7 @@ export class Window {
   }
 }
 
-function exactly(text: string): RegExp {
+/** Matches this text and no longer one that holds it. */
+export function exactly(text: string): RegExp {
   return new RegExp(`^${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
 }

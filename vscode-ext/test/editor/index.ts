@@ -6,7 +6,7 @@ import Mocha from 'mocha';
 
 export async function run(): Promise<void> {
   const output = process.env['RUN_BRIDGE_TEST_RESULTS'];
-  const mocha = new Mocha({ ui: 'tdd', timeout: 30_000, reporter: 'json', reporterOptions: { output } });
+  const mocha = new Mocha({ ui: 'tdd', timeout: 120_000, reporter: 'json', reporterOptions: { output } });
   for (const suite of ['activeNet', 'commandValues', 'host', 'runs']) {
     mocha.addFile(path.join(__dirname, `${suite}.test.js`));
   }
