@@ -38,6 +38,13 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 /// out whether the other end is still there.
 const HELD_BACK_PING: Duration = Duration::from_secs(1);
 
+/// What carries the bytes of a connection: TCP, a Unix socket, or a socket pair. Without a type parameter for
+/// it, the code of a connection exists once in the program.
+pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+
+type Stream = WebSocketStream<Box<dyn Socket>>;
+
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -53,16 +60,14 @@ enum End {
 
 /// Serves a connection that has passed the gate until it ends. To the broker it has ended, too, when this
 /// future is dropped.
-pub async fn serve<S>(
+pub async fn serve(
     hub: Arc<Hub>,
-    socket: S,
+    socket: Box<dyn Socket>,
     already_read: Vec<u8>,
     grant: Grant,
     dialect: Dialect,
     ping_interval: Duration,
-) where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .max_write_buffer_size(WRITE_BUFFER_MAX)
@@ -123,10 +128,7 @@ struct Link {
 }
 
 impl Link {
-    async fn read<S>(&self, stream: &mut SplitStream<WebSocketStream<S>>) -> End
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    async fn read(&self, stream: &mut SplitStream<Stream>) -> End {
         loop {
             let message = match stream.next().await {
                 Some(Ok(message)) => message,
@@ -155,10 +157,7 @@ impl Link {
         }
     }
 
-    async fn write<S>(&self, sink: &mut SplitSink<WebSocketStream<S>, Message>) -> End
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    async fn write(&self, sink: &mut SplitSink<Stream, Message>) -> End {
         loop {
             let written = match self.outbox.next(BATCH).await {
                 Next::Texts(texts) => self.write_texts(sink, texts).await,
@@ -172,14 +171,11 @@ impl Link {
     }
 
     /// Each message is one frame. They are reported as sent once the system has taken them.
-    async fn write_texts<S>(
+    async fn write_texts(
         &self,
-        sink: &mut SplitSink<WebSocketStream<S>, Message>,
+        sink: &mut SplitSink<Stream, Message>,
         texts: Vec<String>,
-    ) -> Result<(), Error>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    ) -> Result<(), Error> {
         let messages = texts.len();
         let bytes = texts.iter().map(String::len).sum();
         for text in texts {
@@ -218,10 +214,7 @@ impl Link {
 
 /// Sends the close frame and reads on until the other end has seen it: if we closed with unread
 /// bytes in the buffer, the system would reset the connection and the frame would be lost.
-async fn say_goodbye<S>(socket: &mut WebSocketStream<S>, end: End, dialect: Dialect)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn say_goodbye(socket: &mut Stream, end: End, dialect: Dialect) {
     let (code, reason) = match end {
         End::Gone => return,
         // The answer to their close frame is queued already.

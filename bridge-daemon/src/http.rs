@@ -15,10 +15,11 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 
 use crate::broker::SubmitError;
+use crate::connection::Socket;
 use crate::gate::Route;
 use crate::hub::Hub;
 
@@ -26,10 +27,7 @@ use crate::hub::Hub;
 static BODIES: Semaphore = Semaphore::const_new(4);
 
 /// Serves the one request whose first bytes have been read already.
-pub async fn serve<S>(hub: Arc<Hub>, route: Route, socket: S, already_read: Vec<u8>)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub async fn serve(hub: Arc<Hub>, route: Route, socket: Box<dyn Socket>, already_read: Vec<u8>) {
     let (reader, writer) = tokio::io::split(socket);
     let rewound = tokio::io::join(Cursor::new(already_read).chain(reader), writer);
     let service = service_fn(|request| answer(Arc::clone(&hub), route, request));

@@ -12,15 +12,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, warn};
 
 use crate::broker::Grant;
+use crate::connection::{self, Socket};
 use crate::gate::{Admission, Gate, HEAD_BYTES, Head, Refusal, Transport};
+use crate::http;
 use crate::hub::Hub;
-use crate::{connection, http};
 use bridge_protocol::Dialect;
 
 /// Connections that have not passed the gate. One more: the oldest is dropped.
@@ -75,7 +76,7 @@ impl Server {
         let accept = || async {
             let (socket, _) = listener.accept().await?;
             socket.set_nodelay(true)?;
-            Ok(socket)
+            Ok(Box::new(socket) as Box<dyn Socket>)
         };
         self.accept_all(accept, Transport::Tcp { port }).await
     }
@@ -86,19 +87,18 @@ impl Server {
         let accept = || async {
             let (socket, _) = listener.accept().await?;
             check_user(socket.peer_cred()?.uid(), own)?;
-            Ok(socket)
+            Ok(Box::new(socket) as Box<dyn Socket>)
         };
         self.accept_all(accept, Transport::Unix).await
     }
 
-    async fn accept_all<S, F>(
+    async fn accept_all<F>(
         self: Arc<Self>,
         accept: impl Fn() -> F,
         transport: Transport,
     ) -> io::Result<()>
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        F: Future<Output = io::Result<S>>,
+        F: Future<Output = io::Result<Box<dyn Socket>>>,
     {
         // Dropped with this future: every connection ends with its listener.
         let mut tasks = JoinSet::new();
@@ -126,10 +126,12 @@ impl Server {
     }
 
     /// One connection, from its first byte to its last.
-    async fn welcome<S>(self: Arc<Self>, mut socket: S, transport: Transport, ticket: u64)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn welcome(
+        self: Arc<Self>,
+        mut socket: Box<dyn Socket>,
+        transport: Transport,
+        ticket: u64,
+    ) {
         let read = tokio::time::timeout(HEAD_TIME, read_head(&mut socket));
         let verdict = match read.await {
             Ok(Ok(bytes)) => self.judge(&bytes, transport).map(|admission| (admission, bytes)),
@@ -171,16 +173,14 @@ impl Server {
         self.gate.admit(&head, transport)
     }
 
-    async fn upgrade<S>(
+    async fn upgrade(
         &self,
-        mut socket: S,
+        mut socket: Box<dyn Socket>,
         grant: Grant,
         dialect: Dialect,
         answer: &str,
         bytes: Vec<u8>,
-    ) where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    ) {
         let length = Head::parse(&bytes).ok().flatten().map_or(bytes.len(), |head| head.length);
         // Alone in its segment: the original client throws away what comes with it.
         if socket.write_all(answer.as_bytes()).await.is_ok() && socket.flush().await.is_ok() {
@@ -191,10 +191,7 @@ impl Server {
         }
     }
 
-    async fn refuse<S>(&self, mut socket: S, refusal: &Refusal)
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    async fn refuse(&self, mut socket: Box<dyn Socket>, refusal: &Refusal) {
         self.hub.metrics().refuse();
         debug!(status = refusal.status, reason = %refusal.message, "refused");
         if refusal.status == 401 {
@@ -246,13 +243,13 @@ impl Drop for Place<'_> {
 }
 
 /// Reads until the head is complete. `Err(None)` if the other end left before.
-async fn read_head<S: AsyncRead + Unpin>(socket: &mut S) -> Result<Vec<u8>, Option<Refusal>> {
+async fn read_head(socket: &mut Box<dyn Socket>) -> Result<Vec<u8>, Option<Refusal>> {
     let mut bytes = Vec::with_capacity(1024);
     loop {
         if Head::parse(&bytes).map_err(Some)?.is_some() {
             return Ok(bytes);
         }
-        let mut rest = (&mut *socket).take((HEAD_BYTES - bytes.len()) as u64);
+        let mut rest = (&mut **socket).take((HEAD_BYTES - bytes.len()) as u64);
         match rest.read_buf(&mut bytes).await {
             Ok(1..) => {}
             Ok(0) | Err(_) => return Err(None),

@@ -166,7 +166,7 @@ impl Supervisor {
             let interval = self.surroundings.ping_interval;
             connection::serve(
                 Arc::clone(hub),
-                socket,
+                Box::new(socket),
                 Vec::new(),
                 grant,
                 Dialect::JsonRpc,
