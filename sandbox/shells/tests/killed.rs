@@ -8,7 +8,7 @@
 use std::{env, fs, process::Command, time::Duration};
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use sandbox_shells::{Config, Key, Phase, ProcessId, Progress, Session, Wait};
+use sandbox_shells::{Config, Ended, Key, Phase, ProcessId, Progress, Session, Wait};
 use sandbox_test_support::{
     Home, Owner, control_client, ended, id, kill, processes_with, recorders, run, start_of, test,
     text_of, until_changed, until_gone, until_printed, within,
@@ -253,6 +253,43 @@ fn recorders_may_be_killed_at_any_moment() {
         }
         assert_eq!(session.status().restarts, 0);
         shells.shut_down().await.unwrap();
+    });
+}
+
+/// Neither is missed: nobody waits until a shell counts as one that does not start.
+#[test]
+fn a_recorder_and_its_shell_may_be_killed_together() {
+    test(async {
+        let (home, mut random) = (Home::new(), seeded());
+        let start_limit = Duration::from_secs(3600);
+        let shells = home.open_with(Config { start_limit, ..home.config() }).await;
+        let session = home.session(&shells, "a").await;
+        for round in 0..ROUNDS {
+            let job = session.run(printing(3)).await.unwrap();
+            any_moment(&mut random, Duration::from_millis(12)).await;
+            let recorder = ProcessId::of(*recorders(&home).last().unwrap()).unwrap();
+            let mut victims = [recorder, session.status().shell];
+            victims.rotate_left(round % 2);
+            kill(victims[0]);
+            any_moment(&mut random, Duration::from_millis(if round % 3 == 0 { 1 } else { 120 }))
+                .await;
+            // The recorder may have ended with the shell, and the other way round.
+            let _ = Command::new("kill").args(["-9", &victims[1].pid.to_string()]).output();
+            let result = ended(&job).await;
+            // It ended before its shell, or with it, or before anything was heard of it.
+            assert!([3, 137, -1].contains(&result.exit_code), "round {round}: {result:?}");
+            // A command that was handed to the dying shell has ended with it.
+            let next = loop {
+                let next = within("the next shell", session.run("echo whole; (exit 5)")).await;
+                let next = ended(&next.unwrap()).await;
+                if next.ended == Ended::AtPrompt {
+                    break next;
+                }
+            };
+            assert_eq!((next.exit_code, &*text_of(&session, &next)), (5, "whole\n"), "{round}");
+        }
+        shells.shut_down().await.unwrap();
+        assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
     });
 }
 
