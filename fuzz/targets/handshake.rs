@@ -46,7 +46,11 @@ fuzz_target!(|bytes: &[u8]| {
             "{foreign:?} without a token"
         );
         let ours = OURS.admit(&head, transport);
-        assert_eq!(ours, OURS.admit(&alone, transport), "bytes after the head changed the decision");
+        assert_eq!(
+            ours,
+            OURS.admit(&alone, transport),
+            "bytes after the head changed the decision"
+        );
         if let Ok(Admission::WebSocket { grant: Grant::Host(_), .. }) = ours {
             let shown = bytes[..head.length].windows(HOST_TOKEN.len());
             assert!(
