@@ -20,7 +20,7 @@ Examples:
   bridge-daemon run --host editor -- python3 my_workflow.py
       Calls wait for a VS Code window to attach.
   bridge-daemon run --sandbox . -- python3 my_agent.py
-      The program may run commands and change files here; see `bridge-client sandbox`.
+      The program may run commands and change files here; see `bridge-client shell` and `bridge-client file`.
   bridge-daemon run --rights chat,read -- python3 my_report.py
       The program may ask and look, but change and run nothing.
   bridge-daemon serve
