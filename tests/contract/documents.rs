@@ -47,6 +47,8 @@ fn every_path_that_a_document_names_exists() {
         "ARCHITECTURE.md",
         "PROTOCOL.md",
         "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "GLOSSARY.md",
         "tests/README.md",
         "tests/sandbox.md",
     ] {
