@@ -93,6 +93,7 @@ fn help_is_complete_and_the_same_as_written() {
         ("bridge-client", &["--help"], "bridge-client"),
         ("bridge-client", &["call", "--help"], "bridge-client-call"),
         ("bridge-client", &["host", "--help"], "bridge-client-host"),
+        ("bridge-client", &["token", "--help"], "bridge-client-token"),
         ("bridge-client", &["act", "--help"], "bridge-client-act"),
         ("bridge-client", &["act", "run", "--help"], "bridge-client-act-run"),
         ("bridge-client", &["act", "edit", "--help"], "bridge-client-act-edit"),
