@@ -64,7 +64,7 @@ async fn memory(report: &mut Report, daemon: &Path, rounds: usize) -> Result<()>
         each.push((server.resident_kib()? - before) / CLIENTS as f64);
     }
     let group = "Memory of the daemon (resident)";
-    let idle = Figure::new("idle, MiB", Some(&idle)).with_target(Target::at_most(5.0, 3.0));
+    let idle = Figure::new("idle, MiB", Some(&idle)).with_target(Target::at_most(4.0, 3.0));
     let each = Figure::new("each of 1000 idle clients, KiB", Some(&each));
     report.add(group, idle);
     report.add(group, each.with_target(Target::at_most(18.0, 10.0)));
