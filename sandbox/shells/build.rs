@@ -2,7 +2,7 @@
 
 use std::{env, error::Error, path::Path};
 
-const SOURCE: &str = "src/builtin.c";
+const SOURCE: &str = "src/launch/builtin.c";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={SOURCE}");

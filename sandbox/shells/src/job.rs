@@ -13,12 +13,12 @@ use tokio::{
 
 use super::{
     input::{self, InputHint},
-    log::Subscription,
     marker::Seq,
     messages::Control,
+    output::log::Subscription,
+    output::watch::FileWatch,
     session::Session,
     state::{CommandResult, JobStatus},
-    watch::FileWatch,
 };
 use crate::{Error, Result};
 

@@ -38,52 +38,43 @@
 //! dropping them changes nothing. Waiting is done in the caller, each with limits of its own, and a
 //! wait that ends leaves the command running.
 
-mod alive;
 mod arguments;
-pub mod boundary;
 mod config;
-mod confine;
 mod driver;
-mod environment;
 mod error;
 mod helper;
-mod index;
 mod input;
 mod job;
 mod keeper;
 mod launch;
 mod ledger;
-mod log;
 mod marker;
 mod messages;
+mod output;
 mod owner;
 mod recorder;
-mod render;
-mod root;
-mod scanner;
+mod registry;
 mod session;
-mod shells;
 mod state;
 mod tmux;
-mod watch;
 
 pub use arguments::ShellArguments;
-pub use boundary::whole_lines;
 pub use config::{Config, SessionSpec, default_root};
-pub use confine::enter;
 pub use error::{Error, Result};
 pub use helper::Helper;
 pub use input::{InputHint, Key, Signal};
 pub use job::{Job, OnInput, Output, Progress, StillRunning, Wait, Why};
 pub use keeper::keep;
+pub use launch::confine::enter;
 pub use ledger::{SessionId, Size};
-pub use log::{Log, Subscription, View};
 pub use marker::Seq;
+pub use output::boundary::{self, whole_lines};
+pub use output::log::{Log, Subscription, View};
+pub use output::render::{Colours, Renderer, aside, render, render_lines};
 pub use recorder::record;
-pub use render::{Colours, Renderer, aside, render, render_lines};
-pub use sandbox_process::ProcessId;
 #[cfg(fuzzing)]
-pub use scanner::{joined, scan};
+pub use recorder::scanner::{joined, scan};
+pub use registry::Shells;
+pub use sandbox_process::ProcessId;
 pub use session::{Access, Session};
-pub use shells::Shells;
 pub use state::{CommandResult, Ended, Phase, Status};

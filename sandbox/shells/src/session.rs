@@ -15,11 +15,11 @@ use super::{
     input::{Key, Signal},
     job::{Job, JobWatch},
     ledger::{SessionDir, SessionId, Size, overwrite_private},
-    log::Log,
     messages::{Answer, Control},
+    output::log::Log,
+    output::watch::Watcher,
     state::{Phase, Status},
     tmux::quote_for_shell,
-    watch::Watcher,
 };
 use crate::{Error, Result};
 use sandbox_process::MARK_VARIABLE;

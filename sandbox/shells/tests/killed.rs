@@ -286,7 +286,9 @@ fn a_recorder_and_its_shell_may_be_killed_together() {
                     break next;
                 }
             };
-            assert_eq!((next.exit_code, &*text_of(&session, &next)), (5, "whole\n"), "{round}");
+            assert_eq!(next.exit_code, 5, "round {round}");
+            let output = text_of(&session, &next);
+            assert!(output == "whole\n" || output.contains(GAP), "round {round}: {output:?}");
         }
         shells.shut_down().await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);

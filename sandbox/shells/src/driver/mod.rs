@@ -5,6 +5,7 @@
 //! back as events. Short files in the private directory (nonces, digests, a text of a few kilobytes) and the kernel's
 //! tables are read and written in place: a change of threads would cost a command more than the work itself.
 
+mod alive;
 mod callers;
 mod looks;
 mod perform;
@@ -26,15 +27,15 @@ use tracing::{debug, warn};
 
 use crate::{
     Error, Result,
-    alive::Alive,
-    index::IndexReader,
+    driver::alive::Alive,
     job::JobWatch,
     launch::{Launched, Launcher, SecretPipe},
     marker::Seq,
     messages::Control,
+    output::index::IndexReader,
+    output::watch::FileWatch,
     owner::{Effect, Event, Moment, Owner},
     state::{JobStatus, Status},
-    watch::FileWatch,
 };
 use callers::Callers;
 use perform::LedgerQueue;

@@ -13,9 +13,9 @@ use super::{
     },
 };
 use crate::{
-    index::{Line, What},
     ledger::{Entry, Fate, Latest},
     marker::{EndReport, Expected, Kind, Marker, Seq},
+    output::index::{Line, What},
     state::{CommandResult, Ended, JobStatus, Started, path},
 };
 use sandbox_process::ProcessId;

@@ -7,10 +7,10 @@ use std::{
 
 use crate::{
     Result,
-    index::Line,
     input::{Key, Signal},
     ledger::Size,
     marker::Seq,
+    output::index::Line,
 };
 use sandbox_process::ProcessId;
 

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     Result,
-    index::{Line, What},
     marker::{EndReport, Marker, Seq},
+    output::index::{Line, What},
     state::{Started, path},
 };
 use sandbox_process::ProcessId;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::bash::{Bash, Key, Token};
 use crate::{
-    index::{Line, What},
     marker::{EndReport, Marker, Seq},
+    output::index::{Line, What},
     owner::CallId,
 };
 use sandbox_process::ProcessId;

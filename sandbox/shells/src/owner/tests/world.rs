@@ -12,10 +12,10 @@ use super::{
     terminal::{Digests, Recording, Terminal},
 };
 use crate::{
-    index::{Line, What},
     input::Key as NamedKey,
     ledger::{Entry, Size},
     marker::{Expected, Kind, Seq},
+    output::index::{Line, What},
     owner::{CallId, Event, Found, Moment, Owner, Request, Text},
     state::{Ended, JobStatus},
 };

@@ -1,5 +1,7 @@
 //! Starts a shell in a pane, with its recorder.
 
+pub(crate) mod confine;
+
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
@@ -11,13 +13,13 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
-use super::{
+use crate::{Error, Result};
+use crate::{
     config::Config,
     ledger::{SessionDir, SessionId, Size, overwrite_beginning, overwrite_private},
     marker::{Expected, Kind, Nonce, Seq},
     tmux::{Tmux, protect_format, quote, quote_for_shell},
 };
-use crate::{Error, Result};
 use sandbox_process::{self as process, MARK_VARIABLE, ProcessId};
 
 /// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its

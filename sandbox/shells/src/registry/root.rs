@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::time::{self, Instant};
 use tracing::warn;
 
-use super::config::Config;
+use crate::config::Config;
 use crate::{Error, Result};
 
 /// A Unix socket's path has 108 bytes with its end; `/tmux` is ours.

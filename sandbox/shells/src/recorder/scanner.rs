@@ -9,7 +9,7 @@
 //! ESC begins the next one at once: a program that dies in the middle of printing a forged marker
 //! cannot swallow the true one that follows.
 
-use super::marker::{INTRODUCER, TERMINATOR};
+use crate::marker::{INTRODUCER, TERMINATOR};
 
 /// Longest payload that is considered; a path may have 4096 bytes, each encoded in three.
 pub(crate) const LONGEST_PAYLOAD: usize = 32 * 1024;

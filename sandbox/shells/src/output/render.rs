@@ -24,7 +24,7 @@ use avt::{
 use tokio::sync::Semaphore;
 
 use self::{lines::Lines, screen::Screen, text::Text};
-use super::ledger::Size;
+use crate::ledger::Size;
 
 /// Output is rendered by so many threads at a time. A screen can take ten megabytes.
 static TURNS: Semaphore = Semaphore::const_new(2);

@@ -7,15 +7,16 @@
 //!
 //! Answers come in the order of the commands, framed by `%begin` and `%end` or `%error`.
 
+mod client;
+mod environment;
+
 use std::{
-    collections::VecDeque, ffi::OsStr, fs, io, os::unix::ffi::OsStrExt as _, process::Stdio,
-    sync::Arc, time::Duration,
+    ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, process::Stdio, sync::Arc, time::Duration,
 };
 
 use rustix::process::Signal;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    process::Command,
     sync::{
         OnceCell,
         mpsc::{self, error::TrySendError},
@@ -26,8 +27,9 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use super::{config::Config, environment, keeper};
 use crate::{Error, Result};
+use crate::{config::Config, keeper};
+use client::{Client, Pending, Request};
 use sandbox_process::{self as process, ProcessId};
 
 /// How long tmux may take to start or to answer; it normally needs a millisecond or two.
@@ -57,40 +59,6 @@ pub(crate) struct ControlClient {
     supervisor: JoinSet<()>,
     /// Replaces the keeper, in whose session the client is.
     _guard: JoinSet<()>,
-}
-
-/// A process `tmux -C` and its two streams.
-struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-/// How a client came to its end.
-#[derive(Default)]
-struct Farewell {
-    /// What it said last.
-    last_words: String,
-    /// Whether the server had let it in.
-    was_attached: bool,
-    /// What was asked and not answered.
-    unanswered: VecDeque<Pending>,
-}
-
-#[derive(Debug)]
-struct Request {
-    line: String,
-    /// Commands in the line, each of which is answered.
-    count: usize,
-    answer: oneshot::Sender<Result<Vec<String>>>,
-}
-
-/// A request whose answers are on their way.
-struct Pending {
-    command: String,
-    left: usize,
-    output: Vec<String>,
-    answer: oneshot::Sender<Result<Vec<String>>>,
 }
 
 /// Starts the server where nobody has ever had one, and the control client. It is not waited for: whatever is asked of
@@ -329,67 +297,6 @@ async fn kill(process: ProcessId) {
     }
 }
 
-impl Client {
-    fn start(config: &Config, flags: &[&str]) -> Result<Self> {
-        let root = &config.root;
-        let mut command = tmux_command(config);
-        command.args(flags).arg("-f").arg(config.tmux_conf());
-        command.args(["-C", "new-session", "-A", "-f", "no-output,ignore-size"]);
-        command.args(["-s", keeper::NAME, "-x", "80", "-y", "24"]);
-        command.args(keeper::command(&config.program, root));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let missing = |error: io::Error| Error::TmuxMissing { reason: error.to_string() };
-        let mut child = command.spawn().map_err(missing)?;
-        let input = child.stdin.take().expect("stdin was asked to be a pipe");
-        let output = child.stdout.take().expect("stdout was asked to be a pipe");
-        Ok(Self { child, input, output: BufReader::new(output) })
-    }
-
-    /// Passes requests on and their answers back, until the client ends, or nobody can ask any more.
-    async fn converse(self, requests: &mut mpsc::Receiver<Request>) -> Farewell {
-        let Self { mut child, mut input, mut output } = self;
-        let mut farewell = Farewell::default();
-        let mut frame: Option<Vec<String>> = None;
-        let mut line = Vec::new();
-        loop {
-            tokio::select! {
-                read = output.read_until(b'\n', &mut line) => {
-                    if read.is_err() || line.is_empty() {
-                        break;
-                    }
-                    let text = String::from_utf8_lossy(&line);
-                    let text = text.trim_end_matches('\n');
-                    if let Some(reason) = text.strip_prefix("%exit ") {
-                        farewell.last_words = reason.to_owned();
-                    }
-                    farewell.was_attached |= text.starts_with("%session-changed ");
-                    take_line(text, &mut frame, &mut farewell.unanswered);
-                    line.clear();
-                },
-                request = requests.recv() => {
-                    let Some(request) = request else {
-                        // Closing the input detaches the client.
-                        drop(input);
-                        // An error is the end of the stream, too.
-                        let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
-                        break;
-                    };
-                    // A failed write is followed by the end of the output, which answers everybody.
-                    let _ = input.write_all(request.line.as_bytes()).await;
-                    let command = name_of(&request.line);
-                    let Request { count, answer, .. } = request;
-                    let output = Vec::new();
-                    farewell.unanswered.push_back(Pending { command, left: count, output, answer });
-                }
-            }
-        }
-        if let Err(error) = child.wait().await {
-            warn!(%error, "the end of a control client cannot be awaited");
-        }
-        farewell
-    }
-}
-
 /// Quotes a word for tmux's own parser, as one argument.
 pub(crate) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -405,47 +312,6 @@ pub(crate) fn protect_format(text: &str) -> String {
     text.replace('#', "##").replace('%', "%%")
 }
 
-fn take_line(line: &str, frame: &mut Option<Vec<String>>, pending: &mut VecDeque<Pending>) {
-    let ours = |rest: &str| rest.ends_with(" 1");
-    match frame {
-        None => {
-            if line.strip_prefix("%begin ").is_some_and(ours) {
-                *frame = Some(Vec::new());
-            }
-        }
-        Some(lines) => {
-            let failed = line.strip_prefix("%error ").is_some_and(ours);
-            if failed || line.strip_prefix("%end ").is_some_and(ours) {
-                let text = lines.join("\n");
-                *frame = None;
-                finish_frame(text, failed, pending);
-            } else {
-                lines.push(line.to_owned());
-            }
-        }
-    }
-}
-
-fn finish_frame(text: String, failed: bool, pending: &mut VecDeque<Pending>) {
-    let Some(first) = pending.front_mut() else { return };
-    // After an error tmux skips the rest of the line.
-    first.left = if failed { 0 } else { first.left.saturating_sub(1) };
-    if !failed {
-        first.output.push(text.clone());
-    }
-    if first.left == 0
-        && let Some(done) = pending.pop_front()
-    {
-        let result = if failed {
-            Err(Error::TmuxRefused { command: done.command, reason: text })
-        } else {
-            Ok(done.output)
-        };
-        // Nobody may wait for it, as for the key that runs a command.
-        let _ = done.answer.send(result);
-    }
-}
-
 fn request(commands: &[&str], answer: oneshot::Sender<Result<Vec<String>>>) -> Request {
     Request { line: commands.join(" ; ") + "\n", count: commands.len(), answer }
 }
@@ -457,25 +323,6 @@ fn name_of(command: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn answers_find_their_requests() {
-        let (mut frame, mut pending) = (None, VecDeque::new());
-        let (answer, mut first) = oneshot::channel();
-        pending.push_back(Pending { command: "a".into(), left: 2, output: Vec::new(), answer });
-        let (answer, mut second) = oneshot::channel();
-        pending.push_back(Pending { command: "b".into(), left: 2, output: Vec::new(), answer });
-        let stream = "%begin 1 1 0\nattached\n%end 1 1 0\n%session-changed $0 x\n%begin 2 2 1\n\
-             %7 123\n%end 2 2 1\n%window-add @1\n%begin 2 3 1\n%end 2 3 1\n%begin 3 4 1\nno such \
-             pane\n%error 3 4 1\n";
-        for line in stream.lines() {
-            take_line(line, &mut frame, &mut pending);
-        }
-        assert_eq!(first.try_recv().unwrap().unwrap(), ["%7 123", ""]);
-        let error = second.try_recv().unwrap().unwrap_err().to_string();
-        assert!(error.contains("`b`: no such pane"), "{error}");
-        assert!(pending.is_empty());
-    }
 
     #[test]
     fn quoting_keeps_words_whole() {

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::marker::Marker;
+use crate::marker::Marker;
 use sandbox_process::ProcessId;
 
 /// A line of the index: something that happened at a place in the log.

@@ -10,11 +10,11 @@ use std::{
     time::SystemTime,
 };
 
-use super::{
-    boundary,
-    watch::{FileWatch, Watcher},
-};
 use crate::{Error, Result};
+use crate::{
+    output::boundary,
+    output::watch::{FileWatch, Watcher},
+};
 
 /// Most bytes that one read returns, whatever was asked for.
 pub const READ_LIMIT: u64 = 16 << 20;

@@ -11,12 +11,12 @@ use std::{
 
 use tracing::warn;
 
-use super::{
+use crate::{Error, Result};
+use crate::{
     config::Config,
     ledger::write_private,
     tmux::{Tmux, run_plainly},
 };
-use crate::{Error, Result};
 
 /// What tells tmux that it runs inside another one; not even a server that we start gets these.
 const OF_ANOTHER_TMUX: [&str; 2] = ["TMUX", "TMUX_PANE"];

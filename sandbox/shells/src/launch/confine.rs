@@ -20,15 +20,15 @@ use std::{
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::{
+use crate::{Error, Result};
+use crate::{
     config::Config,
     ledger::{SessionDir, overwrite_beginning, overwrite_private},
 };
-use crate::{Error, Result};
 use sandbox_isolation::{self as isolation, Level, Policy};
 
 /// Checks that the policy can be put in force here and that the shell could not tear it down.
-pub(super) fn check(config: &Config, policy: &Policy) -> Result<()> {
+pub(crate) fn check(config: &Config, policy: &Policy) -> Result<()> {
     policy.check(config.require).map_err(|error| Error::Invalid(error.to_string()))?;
     if policy.level == Level::None {
         return Ok(());
@@ -65,7 +65,7 @@ fn lies_below(path: &Path, place: &Metadata) -> bool {
 }
 
 /// Writes the policy down; there is no file if there is nothing to put in force.
-pub(super) fn save(dir: &SessionDir, policy: &Policy) -> Result<()> {
+pub(crate) fn save(dir: &SessionDir, policy: &Policy) -> Result<()> {
     if policy.is_empty() {
         return Ok(());
     }

@@ -30,8 +30,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::marker::Seq;
 use crate::Error;
+use crate::marker::Seq;
 use sandbox_process::ProcessId;
 
 /// The name of a session: `[A-Za-z0-9_-]{1,64}`.
