@@ -24,6 +24,9 @@ const HOSTS: usize = 3;
 /// Most memory that the daemon may use at rest.
 const REST_KIB: u64 = 200 * 1024;
 
+/// The beginnings of the command lines of the daemon's children.
+const CHILDREN: [&str; 2] = ["/sandbox host --id=", "/openhands-edge host --"];
+
 /// All processes and connections of a run.
 pub struct World {
     pub daemon: Daemon,
@@ -174,7 +177,8 @@ impl World {
         self.totals.commands += std::mem::take(&mut self.shells.commands);
         wait_until("the daemon to be idle", || {
             let status = observer.call("bridge/status", serde_json::Value::Null);
-            let expected = self.clients.len() + 1;
+            // Ours, the observer, and the connection by which the OpenHands edge calls tools.
+            let expected = self.clients.len() + 2;
             (&status["inFlight"], &status["queuedBytes"], &status["clients"])
                 == (&json!(0), &json!(0), &json!(expected))
         });
@@ -183,17 +187,19 @@ impl World {
         self.check_processes();
     }
 
-    /// Checks that there are no other processes than the daemon, the hosts, tmux (server, client and keeper)
-    /// and, for each shell, the shell, its leader and its recorder.
+    /// Checks that there are no other processes than the daemon, its two children (sandbox host and OpenHands
+    /// edge), the hosts, tmux (server, client and keeper) and, for each shell, the shell, its leader and its
+    /// recorder.
     fn check_processes(&self) {
-        let expected = 1 + self.hosts.len() + 3 + 3 * self.shells.count();
+        let expected = 1 + CHILDREN.len() + self.hosts.len() + 3 + 3 * self.shells.count();
         let root = self.state();
         let root = root.to_str().unwrap();
         let hosts: Vec<_> = self.hosts.iter().map(|host| host.program.pid()).collect();
         let is_ours = |process: &Process| {
             let is_program =
                 process.pid == self.daemon.program.pid() || hosts.contains(&process.pid);
-            is_program || process.mentions(root)
+            let is_child = CHILDREN.iter().any(|child| process.mentions(child));
+            is_program || is_child || process.mentions(root)
         };
         wait_until_none(|| {
             let there = self.processes();
