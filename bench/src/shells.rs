@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use sandbox_shells::{Config, Progress, Session, SessionSpec, Shells, Wait};
+use sandbox_shells::{Config, Progress, Shell, ShellSpec, Shells, Wait};
 
 use crate::Run;
 use crate::bare::{BarePty, BareTmux, Terminal};
@@ -93,7 +93,7 @@ async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<(
 async fn flood(
     series: &mut Series,
     directory: &Path,
-    session: &Session,
+    session: &Shell,
     pty: &mut BarePty,
     tmux: &mut BareTmux,
     rounds: usize,
@@ -134,13 +134,13 @@ fn summarise(report: &mut Report, series: &Series) {
 }
 
 /// A session that reads no start-up files: they would be measured along.
-pub fn spec(directory: &Path) -> SessionSpec {
-    let mut spec = SessionSpec::in_directory(directory);
+pub fn spec(directory: &Path) -> ShellSpec {
+    let mut spec = ShellSpec::in_directory(directory);
     spec.environment.push(("HOME".into(), directory.into()));
     spec
 }
 
-async fn run(session: &Session, command: &str) -> Result<Duration> {
+async fn run(session: &Shell, command: &str) -> Result<Duration> {
     let begun = Instant::now();
     let job = session.run(command).await?;
     match job.wait(Wait::forever()).await? {

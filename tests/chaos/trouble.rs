@@ -23,7 +23,7 @@ const LITTLE_MORE: u64 = 8 << 20;
 
 /// Files about a session and one of its shells that may be cut short. The log and its index are not among
 /// them: what was cut off a recording cannot be found again.
-const SESSION_FILES: [&str; 5] = ["session.json", "expected", "pid", "start", "command"];
+const SHELL_FILES: [&str; 5] = ["shell.json", "expected", "pid", "start", "command"];
 /// Not among them either: `builtin.so`, which living shells execute, as they do programs.
 const STATE_FILES: [&str; 3] = ["owner.lock", "tmux.conf", "init.bash"];
 const CONNECTION_FILES: [&str; 2] = ["chaos.json", "chaos.host.json"];
@@ -148,7 +148,7 @@ impl World {
             (0, _) => self.files().join(CONNECTION_FILES.choose(random).unwrap()),
             (1, _) | (_, None) => state.join(STATE_FILES.choose(random).unwrap()),
             (_, Some(name)) => {
-                state.join("sessions").join(name).join(SESSION_FILES.choose(random).unwrap())
+                state.join("shells").join(name).join(SHELL_FILES.choose(random).unwrap())
             }
         };
         self.kill_daemon();
@@ -164,7 +164,7 @@ impl World {
 
     /// The recorder of a shell, when it has begun.
     fn recorder(&self, name: &str) -> Process {
-        let directory = self.state().join("sessions").join(name);
+        let directory = self.state().join("shells").join(name);
         self.find("a recorder that has begun", |process| {
             let is_ours = process.mentions(" record ")
                 && process.arguments.trim_end().ends_with(directory.to_str().unwrap());

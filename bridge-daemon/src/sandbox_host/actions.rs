@@ -22,7 +22,7 @@ use openhands_edge::action::{
 use openhands_edge::event::{self, Answer, ErrorForm, Event, Malformed};
 use sandbox_files::{Editor, Workspace};
 use sandbox_pages::Browser;
-use sandbox_shells::SessionId;
+use sandbox_shells::ShellId;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::{Semaphore, mpsc};
@@ -63,7 +63,7 @@ pub(super) struct ActionSettings {
 pub(super) struct ActionService {
     settings: ActionSettings,
     shells: Arc<ShellService>,
-    agents: Mutex<HashMap<SessionId, Arc<Agent>>>,
+    agents: Mutex<HashMap<ShellId, Arc<Agent>>>,
     /// Actions under way that have a name.
     named: Mutex<HashMap<String, Arc<CallOff>>>,
 }
@@ -174,7 +174,7 @@ impl ActionService {
     }
 
     /// The agent whose shell this is.
-    fn agent(&self, id: SessionId) -> Result<Arc<Agent>, WireError> {
+    fn agent(&self, id: ShellId) -> Result<Arc<Agent>, WireError> {
         let mut agents = lock(&self.agents);
         if let Some(agent) = agents.get(&id) {
             return Ok(Arc::clone(agent));

@@ -10,7 +10,7 @@ use bridge_protocol::methods::shell::{
 };
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_shells::{
-    Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Session, View, Wait, Why,
+    Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Shell, View, Wait, Why,
     aside, render, render_lines, whole_lines,
 };
 
@@ -174,7 +174,7 @@ async fn state(
         Progress::Running(running) => (running.output.clone(), running.lost),
     };
     let shown = options.output_bytes.unwrap_or(SHOWN).min(READ_MOST);
-    let session = job.session().clone();
+    let session = job.shell().clone();
     let view = session.log().view(range.clone(), shown).map_err(error::shell)?;
     let omitted = (!view.omitted.is_empty())
         .then_some(Span { start: view.omitted.start, end: view.omitted.end });
@@ -201,7 +201,7 @@ async fn state(
             (state, Some(why), input, None)
         }
     };
-    let shell = ShellName(job.session().id().to_string());
+    let shell = ShellName(job.shell().id().to_string());
     Ok(CommandState { shell, command: job.seq(), state, output, why, input, ending })
 }
 
@@ -209,7 +209,7 @@ fn ending(result: &CommandResult) -> CommandEnding {
     let ended = match result.ended {
         Ended::AtPrompt => HowEnded::AtPrompt,
         Ended::ShellExited => HowEnded::ShellExited,
-        Ended::SessionClosed => HowEnded::ShellClosed,
+        Ended::ShellClosed => HowEnded::ShellClosed,
         Ended::ServerGone => HowEnded::ServerGone,
     };
     CommandEnding {
@@ -225,7 +225,7 @@ fn ending(result: &CommandResult) -> CommandEnding {
 }
 
 /// What a terminal would show, with a line for what was left out.
-async fn text(session: &Session, view: View, colours: Colours) -> String {
+async fn text(session: &Shell, view: View, colours: Colours) -> String {
     let size = session.size();
     // A thread costs more than showing a little, and much would hold everybody up.
     if view.omitted.is_empty()

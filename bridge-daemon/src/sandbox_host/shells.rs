@@ -14,9 +14,7 @@ use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
 use openhands_edge::action::{ActionError, ShellSource};
 use sandbox_files::{Kind, Links, Workspace, stat};
-use sandbox_shells::{
-    Access, Config, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size,
-};
+use sandbox_shells::{Access, Config, Key, Phase, Shell, ShellId, ShellSpec, Shells, Signal, Size};
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 
@@ -38,7 +36,7 @@ pub(super) struct ShellService {
     /// nobody's care.
     starting: Mutex<JoinSet<()>>,
     /// Who wants a shell that another is just starting waits here, by its name.
-    turns: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+    turns: Mutex<HashMap<ShellId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl ShellService {
@@ -83,9 +81,9 @@ impl ShellService {
         let default = Size::default();
         let id = match params.shell {
             Some(name) => parse(&name)?,
-            None => SessionId::fresh(),
+            None => ShellId::fresh(),
         };
-        let spec = SessionSpec {
+        let spec = ShellSpec {
             id,
             cwd: match params.cwd {
                 Some(cwd) => self.directory_at(&cwd)?,
@@ -159,7 +157,7 @@ impl ShellService {
     }
 
     /// A shell by its name.
-    pub async fn session(&self, name: &ShellName) -> Result<Session, WireError> {
+    pub async fn session(&self, name: &ShellName) -> Result<Shell, WireError> {
         let id = parse(name)?;
         if let Some(session) = self.get(&id)? {
             return Ok(session);
@@ -177,7 +175,7 @@ impl ShellService {
         self: &Arc<Self>,
         name: &ShellName,
         create: bool,
-    ) -> Result<Session, WireError> {
+    ) -> Result<Shell, WireError> {
         if !create && name.0 != ShellName::MAIN {
             return self.session(name).await;
         }
@@ -188,20 +186,20 @@ impl ShellService {
             None if !create && self.is_lost(&id) => Err(error::server_gone()),
             Some(session) => Ok(session),
             None => {
-                let spec = SessionSpec { id, ..SessionSpec::in_directory(&self.directory) };
+                let spec = ShellSpec { id, ..ShellSpec::in_directory(&self.directory) };
                 Ok(self.get_or_start(spec).await?)
             }
         }
     }
 
     /// A shell, if it is there. Nothing is awaited: only the end of the sandbox holds the lock.
-    pub fn get(&self, id: &SessionId) -> Result<Option<Session>, NoShell> {
+    pub fn get(&self, id: &ShellId) -> Result<Option<Shell>, NoShell> {
         let shells = self.shells.try_read().map_err(|_| NoShell::Ending)?;
         shells.as_ref().map(|shells| shells.get(id)).ok_or(NoShell::Ending)
     }
 
     /// Whether a shell went down with its tmux server.
-    fn is_lost(&self, id: &SessionId) -> bool {
+    fn is_lost(&self, id: &ShellId) -> bool {
         let shells = self.shells.try_read();
         shells.is_ok_and(|shells| shells.as_ref().is_some_and(|shells| shells.is_lost(id)))
     }
@@ -211,7 +209,7 @@ impl ShellService {
         self.bash.clone()
     }
 
-    async fn get_or_start(self: &Arc<Self>, spec: SessionSpec) -> Result<Session, NoShell> {
+    async fn get_or_start(self: &Arc<Self>, spec: ShellSpec) -> Result<Shell, NoShell> {
         let turn = self.turn(&spec.id);
         let _turn = turn.lock().await;
         match self.get(&spec.id)? {
@@ -220,7 +218,7 @@ impl ShellService {
         }
     }
 
-    async fn start(self: &Arc<Self>, spec: SessionSpec) -> Result<Session, NoShell> {
+    async fn start(self: &Arc<Self>, spec: ShellSpec) -> Result<Shell, NoShell> {
         let service = Arc::clone(self);
         let (answer, answered) = tokio::sync::oneshot::channel();
         let work = async move {
@@ -242,7 +240,7 @@ impl ShellService {
         answered.await.unwrap_or(Err(NoShell::Ending))
     }
 
-    fn turn(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn(&self, id: &ShellId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = lock(&self.turns);
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(id.clone()).or_default())
@@ -300,12 +298,12 @@ impl From<NoShell> for ActionError {
 pub(super) struct AgentShells(pub Arc<ShellService>);
 
 impl ShellSource for AgentShells {
-    async fn session(&self, spec: SessionSpec) -> Result<Session, ActionError> {
+    async fn session(&self, spec: ShellSpec) -> Result<Shell, ActionError> {
         Ok(self.0.get_or_start(spec).await?)
     }
 }
 
-fn info(session: &Session) -> Result<ShellInfo, WireError> {
+fn info(session: &Shell) -> Result<ShellInfo, WireError> {
     let status = session.status();
     let (state, command) = match status.phase {
         Phase::Starting => (ShellState::Starting, None),
@@ -326,7 +324,7 @@ fn info(session: &Session) -> Result<ShellInfo, WireError> {
     })
 }
 
-pub(super) fn parse(name: &ShellName) -> Result<SessionId, WireError> {
+pub(super) fn parse(name: &ShellName) -> Result<ShellId, WireError> {
     name.0.parse().map_err(|_| {
         let reason =
             format!("{:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -", brief(&name.0));

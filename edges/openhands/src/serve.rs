@@ -17,7 +17,7 @@ use rustix::fs as system_files;
 use sandbox_files::Workspace;
 use sandbox_isolation::{Level, Network, Policy};
 use sandbox_pages::{Browser, CHROMIUM, ShownBy};
-use sandbox_shells::{Config, SessionId, ShellArguments, default_root};
+use sandbox_shells::{Config, ShellArguments, ShellId, default_root};
 use sha2::{Digest as _, Sha256};
 use tokio::{
     net::TcpListener,
@@ -191,7 +191,7 @@ fn settings(
     let has = |plugin| arguments.plugins.contains(&plugin);
     Ok(Settings {
         bash: shells.bash.clone(),
-        main: main_shell(name, &shells.policy).parse::<SessionId>()?,
+        main: main_shell(name, &shells.policy).parse::<ShellId>()?,
         cwd: cwd.to_owned(),
         environment: Vec::new(),
         quiet: Duration::from_secs(arguments.no_change_timeout),

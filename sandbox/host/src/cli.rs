@@ -14,8 +14,8 @@ use clap::{Args, Parser, Subcommand};
 use sandbox_isolation::{self as isolation, Features};
 use sandbox_pages::{self as browser, Browser, CHROMIUM, Shown, ShownBy, Source};
 use sandbox_shells::{
-    Access, Colours, Config, Helper, Job, Key, Progress, Session, SessionId, SessionSpec,
-    ShellArguments, Shells, Wait, default_root, render,
+    Access, Colours, Config, Helper, Job, Key, Progress, Shell, ShellArguments, ShellId, ShellSpec,
+    Shells, Wait, default_root, render,
 };
 
 /// Persistent shells for agents.
@@ -70,7 +70,7 @@ enum Verb {
         #[command(flatten)]
         wait: WaitArguments,
         /// The session; it is created in the current directory if it does not exist.
-        session: SessionId,
+        session: ShellId,
         /// The text to run.
         command: String,
     },
@@ -79,7 +79,7 @@ enum Verb {
         #[command(flatten)]
         wait: WaitArguments,
         /// The session.
-        session: SessionId,
+        session: ShellId,
     },
     /// Lists the sessions.
     List,
@@ -87,7 +87,7 @@ enum Verb {
     /// both ends.
     Show {
         /// The session.
-        session: SessionId,
+        session: ShellId,
         /// Keep colours.
         #[arg(long)]
         colours: bool,
@@ -95,7 +95,7 @@ enum Verb {
     /// Presses keys: C-c, UP, ENTER and so on.
     Press {
         /// The session.
-        session: SessionId,
+        session: ShellId,
         /// The keys, one after the other.
         #[arg(required = true)]
         keys: Vec<Key>,
@@ -103,14 +103,14 @@ enum Verb {
     /// Types a text and the Enter key.
     Type {
         /// The session.
-        session: SessionId,
+        session: ShellId,
         /// The text.
         text: String,
     },
     /// Prints the command with which a person can attach to a session.
     Attach {
         /// The session.
-        session: SessionId,
+        session: ShellId,
         /// Watch only.
         #[arg(long)]
         read_only: bool,
@@ -118,7 +118,7 @@ enum Verb {
     /// Closes a session.
     Close {
         /// The session.
-        session: SessionId,
+        session: ShellId,
     },
     /// Closes all sessions and ends the tmux server.
     End,
@@ -185,14 +185,14 @@ async fn browse(browser: Browser, url: String, limit: f64) -> anyhow::Result<Exi
 
 async fn shell(config: Config, verb: Verb) -> anyhow::Result<ExitCode> {
     let shells = Shells::open(config).await?;
-    let find = |id: &SessionId| shells.get(id).with_context(|| format!("there is no session {id}"));
+    let find = |id: &ShellId| shells.get(id).with_context(|| format!("there is no session {id}"));
     match verb {
         Verb::Run { wait, session, command } => {
             let session = match shells.get(&session) {
                 Some(session) => session,
                 None => {
                     let cwd = env::current_dir().context("finding the current directory")?;
-                    let spec = SessionSpec { id: session, ..SessionSpec::in_directory(cwd) };
+                    let spec = ShellSpec { id: session, ..ShellSpec::in_directory(cwd) };
                     shells.create(spec).await?
                 }
             };
@@ -263,7 +263,7 @@ async fn follow(job: &Job, arguments: &WaitArguments) -> anyhow::Result<ExitCode
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(125)))
 }
 
-fn show(session: &Session, colours: bool) -> anyhow::Result<()> {
+fn show(session: &Shell, colours: bool) -> anyhow::Result<()> {
     const BYTES: u64 = 16 << 20;
     let view = session.log().view(0..session.log().len()?, BYTES)?;
     let colours = if colours { Colours::Keep } else { Colours::Strip };
@@ -311,7 +311,7 @@ async fn try_shell() -> anyhow::Result<()> {
         .prefix("sandbox-")
         .tempdir_in(root.parent().context("the state directory has no parent")?)?;
     let shells = Shells::open(Config::of_this_program(place.path().join("probe"))?).await?;
-    let started = shells.create(SessionSpec::default()).await;
+    let started = shells.create(ShellSpec::default()).await;
     let ended = shells.shut_down().await;
     started?;
     Ok(ended?)

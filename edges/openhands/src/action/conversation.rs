@@ -10,8 +10,7 @@ use super::{
     screen::{self, Extent, Shown},
 };
 use sandbox_shells::{
-    CommandResult, Ended, Error, Job, Key, Log, Phase, Progress, Session, SessionId, Wait, Why,
-    aside,
+    CommandResult, Ended, Error, Job, Key, Log, Phase, Progress, Shell, ShellId, Wait, Why, aside,
     boundary::{LONGEST_SEQUENCE, whole_length},
 };
 
@@ -39,7 +38,7 @@ pub(super) struct Patience {
 
 #[derive(Debug)]
 pub(super) struct Conversation {
-    session: Session,
+    session: Shell,
     /// The program that reads commands.
     bash: PathBuf,
     /// The command that runs, or has ended without the agent's knowing.
@@ -60,12 +59,12 @@ struct Current {
 impl Conversation {
     /// Begins with a new session, or goes on with one that somebody has left: its last command can
     /// be waited for, be it running or not.
-    pub(super) fn new(session: Session, bash: PathBuf) -> Self {
+    pub(super) fn new(session: Shell, bash: PathBuf) -> Self {
         let current = session.latest().map(Current::new);
         Self { session, bash, current, unfinished: None, exit_code: 0, shell: None }
     }
 
-    pub(super) fn session(&self) -> &Session {
+    pub(super) fn session(&self) -> &Shell {
         &self.session
     }
 
@@ -329,7 +328,7 @@ impl Current {
         extent: Extent,
         end: End,
     ) -> Result<Told, ActionError> {
-        let session = self.job.session().clone();
+        let session = self.job.shell().clone();
         // Who asked before it was known where the output begins was told up to a place before that.
         let start = self.told.map_or(output.start, |told| told.max(output.start));
         let end = match end {
@@ -367,7 +366,7 @@ fn control_key(text: &str) -> Option<char> {
         .map(|key| key.to_ascii_lowercase())
 }
 
-async fn send(session: &Session, ask: &Ask<'_>) -> Result<(), ActionError> {
+async fn send(session: &Shell, ask: &Ask<'_>) -> Result<(), ActionError> {
     match ask.key {
         _ if ask.text.is_empty() => Ok(()),
         Some(key) => Ok(session.press([format!("C-{key}").parse::<Key>()?]).await?),
@@ -383,7 +382,7 @@ async fn interrupt(job: &Job) -> Result<Option<Arc<CommandResult>>, ActionError>
         started?;
     }
     for patience in HEED {
-        job.session().press([INTERRUPT.parse::<Key>()?]).await?;
+        job.shell().press([INTERRUPT.parse::<Key>()?]).await?;
         let wait = Wait { limit: Some(patience), ..Wait::default() };
         if let Progress::Finished(result) = job.wait(wait).await? {
             return Ok(Some(result));
@@ -400,10 +399,10 @@ fn without_echo(content: String, input: &str) -> String {
     }
 }
 
-fn check_alive(result: &Arc<CommandResult>, session: &SessionId) -> Result<(), ActionError> {
+fn check_alive(result: &Arc<CommandResult>, session: &ShellId) -> Result<(), ActionError> {
     match result.ended {
         Ended::AtPrompt | Ended::ShellExited => Ok(()),
-        Ended::SessionClosed => Err(ActionError::Gone(format!(
+        Ended::ShellClosed => Err(ActionError::Gone(format!(
             "the shell {session} was closed; run it again in a new one"
         ))),
         Ended::ServerGone => Err(ActionError::Gone(

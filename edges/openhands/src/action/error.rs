@@ -152,11 +152,11 @@ impl From<ShellError> for ActionError {
             ShellError::TmuxMissing { .. } | ShellError::UnusableRoot { .. } => {
                 Self::Unavailable(text)
             }
-            ShellError::ServerGone | ShellError::SessionClosed(_) => Self::Gone(text),
+            ShellError::ServerGone | ShellError::ShellClosed(_) => Self::Gone(text),
             ShellError::Busy { .. }
             | ShellError::OccupiedByHand(_)
             | ShellError::RootInUse { .. }
-            | ShellError::SessionExists(_) => Self::Refused(text),
+            | ShellError::ShellExists(_) => Self::Refused(text),
             ShellError::Invalid(_) => Self::Invalid(text),
             _ => Self::Internal(text),
         }

@@ -21,7 +21,7 @@ use sandbox_files::{
     self as files, Editor, Parents, Removal, Workspace, WorkspacePath, WriteOptions,
 };
 use sandbox_pages::{Browser, Shown, Source};
-use sandbox_shells::{Session, SessionId, SessionSpec, Size, Wait};
+use sandbox_shells::{Shell, ShellId, ShellSpec, Size, Wait};
 
 /// The size of the terminals: wide, so that programs do not fold their lines.
 const SIZE: Size = Size { columns: 1000, rows: 200 };
@@ -35,7 +35,7 @@ const PICTURES: &str = ".browser_screenshots";
 pub struct Settings {
     /// The name of the main shell. If it is there already, left by a server that was killed, it is
     /// used as it is.
-    pub main: SessionId,
+    pub main: ShellId,
     /// The program that reads commands.
     pub bash: PathBuf,
     /// The initial directory, which must exist.
@@ -55,10 +55,7 @@ pub struct Settings {
 /// Where an executor gets its shells from.
 pub trait ShellSource: Send + Sync + 'static {
     /// The session of this name, or a new one that is like this.
-    fn session(
-        &self,
-        spec: SessionSpec,
-    ) -> impl Future<Output = Result<Session, ActionError>> + Send;
+    fn session(&self, spec: ShellSpec) -> impl Future<Output = Result<Shell, ActionError>> + Send;
 }
 
 /// How an action is watched while it is under way.
@@ -79,7 +76,7 @@ pub struct Executor<S> {
     /// With the main shell, since it was first needed.
     conversation: Mutex<Option<Conversation>>,
     /// The main session again, for those who do not want to wait for its command.
-    main: RwLock<Option<Session>>,
+    main: RwLock<Option<Shell>>,
     editor: Arc<Editor>,
     ipython: Ipython,
 }
@@ -90,7 +87,7 @@ impl<S: ShellSource> Executor<S> {
     pub fn new(
         settings: Settings,
         shells: Arc<S>,
-        main: Option<Session>,
+        main: Option<Shell>,
         editor: Arc<Editor>,
     ) -> Self {
         let conversation = main.clone().map(|main| Conversation::new(main, settings.bash.clone()));
@@ -246,7 +243,7 @@ impl<S: ShellSource> Executor<S> {
         patience: Patience,
         watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
-        let session = self.shells.session(self.spec(SessionId::fresh(), cwd)).await?;
+        let session = self.shells.session(self.spec(ShellId::fresh(), cwd)).await?;
         let _closing = CloseLater(session.clone());
         Conversation::new(session, self.settings.bash.clone()).run(run, patience, watch).await
     }
@@ -268,9 +265,9 @@ impl<S: ShellSource> Executor<S> {
         Ok(slot.as_mut().expect("it is there now"))
     }
 
-    fn spec(&self, id: SessionId, cwd: &Path) -> SessionSpec {
+    fn spec(&self, id: ShellId, cwd: &Path) -> ShellSpec {
         let environment = self.settings.environment.clone();
-        SessionSpec { id, cwd: cwd.to_owned(), environment, size: SIZE }
+        ShellSpec { id, cwd: cwd.to_owned(), environment, size: SIZE }
     }
 
     async fn change(
@@ -323,14 +320,14 @@ impl<S: ShellSource> Executor<S> {
         .await
     }
 
-    fn main(&self) -> Option<Session> {
+    fn main(&self) -> Option<Shell> {
         self.main.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Closes a session that was made for one command when that command has ended, even if nobody waits
 /// for it any longer.
-struct CloseLater(Session);
+struct CloseLater(Shell);
 
 impl Drop for CloseLater {
     fn drop(&mut self) {

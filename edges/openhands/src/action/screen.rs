@@ -4,7 +4,7 @@ use std::{mem, ops::Range};
 
 use vte::{Parser, Perform};
 
-use sandbox_shells::{Colours, Renderer, Result, Session, Size, boundary, render_lines};
+use sandbox_shells::{Colours, Renderer, Result, Shell, Size, boundary, render_lines};
 
 /// Lines that a pane keeps, as agents know it from terminals with a history of about ten thousand
 /// lines and a screen. Of more output only the end is told.
@@ -35,7 +35,7 @@ pub(super) enum Extent {
 
 /// Shows a range of a session's output. Blanks at the end of lines and blank lines at the end are
 /// dropped.
-pub(super) fn show(session: &Session, range: Range<u64>, extent: Extent) -> Result<Shown> {
+pub(super) fn show(session: &Shell, range: Range<u64>, extent: Extent) -> Result<Shown> {
     let limit = match extent {
         Extent::LastLines => ANSWER_BYTES,
         Extent::Everything => WHOLE_ANSWER_BYTES,

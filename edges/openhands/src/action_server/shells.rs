@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::RwLock;
 
 use crate::action::{ActionError, ShellSource};
-use sandbox_shells::{Config, Error as ShellError, Session, SessionId, SessionSpec, Shells};
+use sandbox_shells::{Config, Error as ShellError, Shell, ShellId, ShellSpec, Shells};
 
 /// All of them. If the tmux server dies, there is a new one as soon as somebody needs a shell.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl OwnShells {
     }
 
     /// A session that a server which was killed has left.
-    pub(super) async fn get(&self, id: &SessionId) -> Option<Session> {
+    pub(super) async fn get(&self, id: &ShellId) -> Option<Shell> {
         self.state.read().await.shells.as_ref()?.get(id)
     }
 
@@ -43,7 +43,7 @@ impl OwnShells {
 }
 
 impl ShellSource for OwnShells {
-    async fn session(&self, spec: SessionSpec) -> Result<Session, ActionError> {
+    async fn session(&self, spec: ShellSpec) -> Result<Shell, ActionError> {
         let (config, state) = (self.config.clone(), Arc::clone(&self.state));
         // In a task of its own: a session whose maker went away before its first prompt would be nobody's.
         let made = tokio::spawn(async move { session(config, &state, spec).await }).await;
@@ -56,8 +56,8 @@ impl ShellSource for OwnShells {
 async fn session(
     config: Config,
     state: &RwLock<State>,
-    spec: SessionSpec,
-) -> Result<Session, ActionError> {
+    spec: ShellSpec,
+) -> Result<Shell, ActionError> {
     let made = match &state.read().await.shells {
         Some(shells) => match shells.get(&spec.id) {
             Some(session) => return Ok(session),

@@ -48,7 +48,7 @@ impl Owner {
                 Ok(()) => self.effects.push(Effect::Resize { call, size }),
                 Err(error) => self.answer(call, Err(error)),
             },
-            Request::Close => self.close(Ended::SessionClosed, Some(call), "a caller closes it"),
+            Request::Close => self.close(Ended::ShellClosed, Some(call), "a caller closes it"),
         }
     }
 
@@ -106,8 +106,8 @@ impl Owner {
     }
 
     fn answer_busy(&mut self, call: CallId, seq: Seq) {
-        let session = self.entry.id.clone();
-        self.answer(call, Err(Error::Busy { session, seq }));
+        let shell = self.entry.id.clone();
+        self.answer(call, Err(Error::Busy { shell, seq }));
     }
 
     /// Looks whether the terminal is free, if so many callers want it: with more, somebody has looked already.
@@ -201,7 +201,7 @@ impl Owner {
         match &self.state {
             State::Closing(Closing { ended: Ended::ServerGone, .. })
             | State::Over(Ended::ServerGone) => Error::ServerGone,
-            _ => Error::SessionClosed(self.entry.id.clone()),
+            _ => Error::ShellClosed(self.entry.id.clone()),
         }
     }
 

@@ -152,8 +152,8 @@ impl Owner {
     }
 
     fn refuse_export(&mut self, call: super::CallId) {
-        let (session, seq) = (self.entry.id.clone(), self.next_seq);
-        self.answer(call, Err(Error::Busy { session, seq }));
+        let (shell, seq) = (self.entry.id.clone(), self.next_seq);
+        self.answer(call, Err(Error::Busy { shell, seq }));
     }
 
     /// tmux has no word for a death outside the client's own session, so it is asked, soon and then less and less
