@@ -9,8 +9,8 @@ use std::{
 };
 
 use sandbox_shells::{
-    Colours, Ended, InputHint, Job, Key, OnInput, Progress, Shell, Signal, StillRunning, Wait, Why,
-    render,
+    Colours, Ended, InputHint, Job, Key, OnInput, Phase, Progress, Shell, Signal, StillRunning,
+    Wait, Why, render,
 };
 use sandbox_test_support::{
     Home, LIMIT, ended, finish, recorders, run, start_of, test, text_of, until_printed, within,
@@ -450,6 +450,41 @@ fn a_call_that_something_else_took_is_made_again() {
         until_printed(&shell, from, "\x1b[?2004l").await;
         assert_eq!(run(&shell, "echo through").await, (0, "through\n".into()));
         assert_eq!(shell.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// Whoever went away before the shell was ready has not been told of a command, and does not know that it runs.
+#[test]
+fn a_command_whose_caller_has_gone_away_is_not_begun() {
+    test(async {
+        let home = Home::new();
+        let gate = home.work().join("gate");
+        Command::new("mkfifo").arg(&gate).status().unwrap();
+        let shells = home.open().await;
+        let shell = home.shell(&shells, "a").await;
+        fs::write(home.work().join(".bashrc"), "read -r x <~/gate").unwrap();
+        let job = shell.run("exit 3").await.unwrap();
+        let is_starting = async {
+            while shell.status().phase != Phase::Starting {
+                tokio::task::yield_now().await;
+            }
+        };
+        within("the next shell", is_starting).await;
+        let impatient = shell.run("echo ran >ran");
+        let waited = tokio::time::timeout(Duration::from_millis(100), impatient).await;
+        assert!(waited.is_err(), "the shell waits at the gate");
+        let patient = tokio::spawn({
+            let shell = shell.clone();
+            async move { shell.run("ls ran; (exit 4)").await }
+        });
+        tokio::task::yield_now().await;
+        fs::write(&gate, "go\n").unwrap();
+        assert_eq!(ended(&job).await.exit_code, 3);
+        let job = within("its turn", patient).await.unwrap();
+        // The one who has gone away was the first in the row, and keeps nobody from the prompt.
+        assert_eq!(ended(&job.unwrap()).await.exit_code, 4);
+        assert!(!home.work().join("ran").exists());
         shells.shut_down().await.unwrap();
     });
 }

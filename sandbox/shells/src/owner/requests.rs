@@ -1,6 +1,6 @@
 //! What callers ask of a shell, and who gets its prompt.
 
-use std::mem;
+use std::{collections::VecDeque, mem, time::Instant};
 
 use super::{
     AfterLedger, CallId, Effect, Look, Moment, Owner, Reply, Request, TakeBack, Text, keeps,
@@ -76,16 +76,15 @@ impl Owner {
                 idle.claims.push_back(Claim { call, wish: Wish::Run(text) });
                 self.serve_first_claim(1);
             }
-            State::HandingOver(HandingOver { seq, .. }) => {
-                let seq = *seq;
-                self.answer_busy(call, seq);
+            State::HandingOver(HandingOver { claims, .. }) => {
+                claims.push_back(Claim { call, wish: Wish::Run(text) });
             }
             State::Running(running) => {
                 let seq = running.command.seq;
                 if keeps!(self, OneCommandAtATime) {
                     self.answer_busy(call, seq);
                 } else {
-                    self.hand_over(call, text, None);
+                    self.hand_over(call, text, Instant::now(), VecDeque::new());
                 }
             }
             State::Closing(_) | State::Over(_) => {
@@ -141,16 +140,17 @@ impl Owner {
                 self.effects.push(Effect::Export { call });
                 self.serve_first_claim(left);
             }
-            Wish::Run(text) => self.hand_over(call, text, Some(since)),
+            Wish::Run(text) => {
+                let claims = mem::take(&mut idle.claims);
+                self.hand_over(call, text, since, claims);
+            }
         }
     }
 
     /// Answers the callers that did not get the prompt.
-    pub(super) fn turn_away(&mut self, before: State, seq: Seq) {
-        if let State::Idle(idle) = before {
-            for claim in idle.claims {
-                self.answer_busy(claim.call, seq);
-            }
+    pub(super) fn turn_away(&mut self, claims: VecDeque<Claim>, seq: Seq) {
+        for claim in claims {
+            self.answer_busy(claim.call, seq);
         }
     }
 
@@ -216,7 +216,9 @@ impl Owner {
             }
             State::Burying(burying) => waiting(&mut burying.waiting),
             State::Idle(idle) => idle.claims.drain(..).map(|claim| claim.call).collect(),
-            State::HandingOver(handing) => vec![handing.call],
+            State::HandingOver(HandingOver { call, claims, .. }) => {
+                std::iter::once(*call).chain(claims.drain(..).map(|claim| claim.call)).collect()
+            }
             State::Running(_) | State::Closing(_) | State::Over(_) => Vec::new(),
         }
     }
