@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use sandbox_shells::{Config, Progress, Session, SessionSpec, Shells, Wait};
+use sandbox_shells::{Config, Progress, Shell, ShellSpec, Shells, Wait};
 
 use crate::Run;
 use crate::bare::{BarePty, BareTmux, Terminal};
@@ -41,7 +41,7 @@ async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<(
     let directory = tempfile::tempdir()?;
     let directory = directory.path();
     let shells = Shells::open(Config::new(directory.join("root"), program)).await?;
-    let session = shells.create(spec(directory)).await?;
+    let shell = shells.create(spec(directory)).await?;
     let (mut pty, mut tmux) = (BarePty::start()?, BareTmux::start(directory.join("bare"))?);
     let mut series = Series::default();
     for round in 0..rounds {
@@ -53,7 +53,7 @@ async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<(
                 let (shown, prompt) = tmux.round_trip(command, ending)?;
                 times[1].push(shown);
                 prompts.push(prompt);
-                times[2].push(run(&session, command).await?);
+                times[2].push(run(&shell, command).await?);
             }
             for (arm, times) in [PTY, TMUX, OURS].into_iter().zip(times) {
                 series.add(command, arm, median_of(times) * 1e3);
@@ -81,7 +81,7 @@ async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<(
             series.add("start", arm, median_of(times) * 1e3);
         }
     }
-    flood(&mut series, directory, &session, &mut pty, &mut tmux, rounds.min(FLOODS)).await?;
+    flood(&mut series, directory, &shell, &mut pty, &mut tmux, rounds.min(FLOODS)).await?;
     summarise(report, &series);
     let memory = "Memory of a shell that has printed 100 MB (resident, MiB)";
     let server = resident_kib(shells.server().await?.pid)? / 1024.0;
@@ -94,7 +94,7 @@ async fn compare(report: &mut Report, program: &Path, rounds: usize) -> Result<(
 async fn flood(
     series: &mut Series,
     directory: &Path,
-    session: &Session,
+    shell: &Shell,
     pty: &mut BarePty,
     tmux: &mut BareTmux,
     rounds: usize,
@@ -110,7 +110,7 @@ async fn flood(
         fs::remove_file(&piped)?;
         series.add("output", TMUX, megabytes(tmux.flood(&big, shown as u64, &piped)?));
         fs::remove_file(&piped)?;
-        let time = run(session, &format!("cat {}", big.display())).await?;
+        let time = run(shell, &format!("cat {}", big.display())).await?;
         series.add("output", OURS, megabytes(time));
     }
     Ok(())
@@ -135,15 +135,15 @@ fn summarise(report: &mut Report, series: &Series) {
 }
 
 /// Parameters of a shell that reads no start-up files, whose time would be measured, too.
-pub fn spec(directory: &Path) -> SessionSpec {
-    let mut spec = SessionSpec::in_directory(directory);
+pub fn spec(directory: &Path) -> ShellSpec {
+    let mut spec = ShellSpec::in_directory(directory);
     spec.environment.push(("HOME".into(), directory.into()));
     spec
 }
 
-async fn run(session: &Session, command: &str) -> Result<Duration> {
+async fn run(shell: &Shell, command: &str) -> Result<Duration> {
     let begun = Instant::now();
-    let job = session.run(command).await?;
+    let job = shell.run(command).await?;
     match job.wait(Wait::forever()).await? {
         Progress::Finished(result) => ensure!(result.exit_code == 0, "{command} failed"),
         Progress::Running(running) => bail!("{running:?}"),

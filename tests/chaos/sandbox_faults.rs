@@ -23,7 +23,7 @@ const MORE_MEMORY: u64 = 8 << 20;
 
 /// Files of a shell that may be truncated. The log and its index are not in the list: a lost part of a
 /// recording cannot be restored.
-const SHELL_FILES: [&str; 5] = ["session.json", "expected", "pid", "start", "command"];
+const SHELL_FILES: [&str; 5] = ["shell.json", "expected", "pid", "start", "command"];
 /// Files of all shells that may be truncated. `builtin.so` is not in the list: living shells execute it, like a
 /// program.
 const STATE_FILES: [&str; 3] = ["owner.lock", "tmux.conf", "init.bash"];
@@ -151,7 +151,7 @@ impl World {
             (0, _) => self.files().join(CONNECTION_FILES.choose(random).unwrap()),
             (1, _) | (_, None) => state.join(STATE_FILES.choose(random).unwrap()),
             (_, Some(name)) => {
-                state.join("sessions").join(name).join(SHELL_FILES.choose(random).unwrap())
+                state.join("shells").join(name).join(SHELL_FILES.choose(random).unwrap())
             }
         };
         self.kill_daemon();
@@ -167,7 +167,7 @@ impl World {
 
     /// Waits until the recorder of a shell has begun to record, and returns its process.
     fn recorder(&self, name: &str) -> Process {
-        let directory = self.state().join("sessions").join(name);
+        let directory = self.state().join("shells").join(name);
         self.find("a recorder that has begun", |process| {
             let is_ours = process.mentions(" record ")
                 && process.arguments.trim_end().ends_with(directory.to_str().unwrap());

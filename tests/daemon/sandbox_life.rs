@@ -160,7 +160,7 @@ fn a_daemon_with_an_idle_shell_sleeps(placement: Placement) {
     client.run_until("other", "echo ready; sleep 1000", "ready");
     drop(client);
     let keeper = tmux_says(&sandbox, &["-t", "=keeper:", "#{pane_pid}"]);
-    let index = std::fs::read_to_string(sandbox.state().join("sessions/main/index")).unwrap();
+    let index = std::fs::read_to_string(sandbox.state().join("shells/main/index")).unwrap();
     let recorder = index.lines().next().unwrap().split(' ').nth(3).unwrap();
     let daemon = sandbox.daemon.program.pid().to_string();
     let host = sandbox.sandbox_pid().to_string();

@@ -17,7 +17,7 @@ use bridge_protocol::methods::shell::{ShellName, ShellRef};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_cells::Environment;
 use sandbox_isolation::Confinement;
-use sandbox_shells::SessionId;
+use sandbox_shells::ShellId;
 use tokio::sync::{SetOnce, mpsc};
 use tokio::task::AbortHandle;
 
@@ -50,7 +50,7 @@ pub struct CellSettings {
 pub(crate) struct CellService {
     settings: Option<CellSettings>,
     shells: Arc<ShellService>,
-    kernels: Mutex<HashMap<SessionId, Arc<KernelSlot>>>,
+    kernels: Mutex<HashMap<ShellId, Arc<KernelSlot>>>,
 }
 
 impl CellService {
@@ -128,7 +128,7 @@ impl CellService {
     }
 
     /// The place of a shell's kernel.
-    fn slot(&self, id: &SessionId) -> Result<Arc<KernelSlot>, WireError> {
+    fn slot(&self, id: &ShellId) -> Result<Arc<KernelSlot>, WireError> {
         let mut kernels = lock(&self.kernels);
         if let Some(slot) = kernels.get(id) {
             return Ok(Arc::clone(slot));
@@ -147,7 +147,7 @@ impl CellService {
 }
 
 /// What the shell has exported, unless it is busy or not there.
-async fn exports(shells: &ShellService, id: &SessionId) -> Option<Environment> {
+async fn exports(shells: &ShellService, id: &ShellId) -> Option<Environment> {
     let session = shells.get(id).ok().flatten()?;
     session.exports().await.ok()
 }

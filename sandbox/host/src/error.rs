@@ -14,8 +14,8 @@ use serde_json::{Map, json};
 pub(crate) fn shell(error: ShellError) -> WireError {
     let (kind, reason) = match &error {
         ShellError::Invalid(_) => (ErrorKind::InvalidParams, "invalid"),
-        ShellError::SessionExists(_) => (ErrorKind::Conflict, "exists"),
-        ShellError::SessionClosed(_) => (ErrorKind::NotFound, "closed"),
+        ShellError::ShellExists(_) => (ErrorKind::Conflict, "exists"),
+        ShellError::ShellClosed(_) => (ErrorKind::NotFound, "closed"),
         ShellError::Busy { .. } => (ErrorKind::Conflict, "busy"),
         ShellError::OccupiedByHand(_) => (ErrorKind::Conflict, "occupiedByHand"),
         ShellError::ServerGone => return server_gone(),

@@ -22,9 +22,7 @@ use bridge_protocol::methods::shell::{
 use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::{Kind, Links, Workspace, stat};
-use sandbox_shells::{
-    Access, Config, Key, Phase, Session, SessionId, SessionSpec, Shells, Signal, Size,
-};
+use sandbox_shells::{Access, Config, Key, Phase, Shell, ShellId, ShellSpec, Shells, Signal, Size};
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 
@@ -48,7 +46,7 @@ pub struct ShellService {
     /// Shells that are being started. They go on when the caller leaves: nobody would own half a shell.
     starting: Mutex<JoinSet<()>>,
     /// A caller that wants a shell which another caller is just starting waits here, by the shell's name.
-    turns: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+    turns: Mutex<HashMap<ShellId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl ShellService {
@@ -94,9 +92,9 @@ impl ShellService {
         let default = Size::default();
         let id = match params.shell {
             Some(name) => parse(&name)?,
-            None => SessionId::fresh(),
+            None => ShellId::fresh(),
         };
-        let spec = SessionSpec {
+        let spec = ShellSpec {
             id,
             cwd: match params.cwd {
                 Some(cwd) => self.directory_at(&cwd)?,
@@ -122,9 +120,9 @@ impl ShellService {
 
     /// `shell/input`.
     pub async fn input(&self, params: shell::InputParams) -> Result<Empty, WireError> {
-        let session = self.begun(&params.shell).await?;
+        let shell = self.begun(&params.shell).await?;
         let end = if params.enter { "\r" } else { "" };
-        session.type_bytes(params.text + end).await.map_err(error::shell)?;
+        shell.type_bytes(params.text + end).await.map_err(error::shell)?;
         Ok(Empty {})
     }
 
@@ -156,41 +154,41 @@ impl ShellService {
     /// `shell/resize`.
     pub async fn resize(&self, params: ResizeParams) -> Result<Empty, WireError> {
         let size = Size { columns: params.columns, rows: params.rows };
-        self.session(&params.shell)?.resize(size).await.map_err(error::shell)?;
+        self.shell(&params.shell)?.resize(size).await.map_err(error::shell)?;
         Ok(Empty {})
     }
 
     /// `shell/close`.
     pub async fn close(&self, params: ShellRef) -> Result<Empty, WireError> {
-        self.session(&params.shell)?.close().await.map_err(error::shell)?;
+        self.shell(&params.shell)?.close().await.map_err(error::shell)?;
         Ok(Empty {})
     }
 
     /// `shell/attach`.
     pub async fn attach(&self, params: AttachParams) -> Result<AttachResult, WireError> {
-        let session = self.session(&params.shell)?;
+        let shell = self.shell(&params.shell)?;
         let access = if params.read_only { Access::ReadOnly } else { Access::Full };
-        let arguments = session.attach_arguments(access).into_iter();
+        let arguments = shell.attach_arguments(access).into_iter();
         let arguments = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
-        Ok(AttachResult { command: session.attach_command(access), arguments })
+        Ok(AttachResult { command: shell.attach_command(access), arguments })
     }
 
     /// The directory of a shell at its latest prompt, or where it would start.
-    pub(crate) fn current_directory(&self, id: &SessionId) -> Result<PathBuf, NoShell> {
-        Ok(self.get(id)?.map_or_else(|| self.directory.clone(), |session| session.status().cwd))
+    pub(crate) fn current_directory(&self, id: &ShellId) -> Result<PathBuf, NoShell> {
+        Ok(self.get(id)?.map_or_else(|| self.directory.clone(), |shell| shell.status().cwd))
     }
 
     /// The shell of this name, if it is there. Does not wait: only the end of the service holds the lock.
-    pub(crate) fn get(&self, id: &SessionId) -> Result<Option<Session>, NoShell> {
+    pub(crate) fn get(&self, id: &ShellId) -> Result<Option<Shell>, NoShell> {
         let shells = self.shells.try_read().map_err(|_| NoShell::Ending)?;
         shells.as_ref().map(|shells| shells.get(id)).ok_or(NoShell::Ending)
     }
 
     /// The shell of this name.
-    fn session(&self, name: &ShellName) -> Result<Session, WireError> {
+    fn shell(&self, name: &ShellName) -> Result<Shell, WireError> {
         let id = parse(name)?;
-        if let Some(session) = self.get(&id)? {
-            return Ok(session);
+        if let Some(shell) = self.get(&id)? {
+            return Ok(shell);
         }
         if self.is_lost(&id) {
             return Err(error::server_gone());
@@ -202,14 +200,14 @@ impl ShellService {
 
     /// The shell of this name, once a command that was just given to it has begun: what is typed before that
     /// reaches bash at its prompt, not the command.
-    async fn begun(&self, name: &ShellName) -> Result<Session, WireError> {
-        let session = self.session(name)?;
-        if let Some(job) = session.latest()
+    async fn begun(&self, name: &ShellName) -> Result<Shell, WireError> {
+        let shell = self.shell(name)?;
+        if let Some(job) = shell.latest()
             && let Ok(begun) = tokio::time::timeout(BEGIN, job.started()).await
         {
             begun.map_err(error::shell)?;
         }
-        Ok(session)
+        Ok(shell)
     }
 
     /// The shell of this name, which is started if the caller asked for that, or if it is `main`.
@@ -217,40 +215,40 @@ impl ShellService {
         self: &Arc<Self>,
         name: &ShellName,
         create: bool,
-    ) -> Result<Session, WireError> {
+    ) -> Result<Shell, WireError> {
         if !create && name.0 != ShellName::MAIN {
-            return self.session(name);
+            return self.shell(name);
         }
         let id = parse(name)?;
         // With `create`, start a fresh shell silently. Without it, report that the old one died: its directory and
         // variables are lost.
         match self.get(&id)? {
             None if !create && self.is_lost(&id) => Err(error::server_gone()),
-            Some(session) => Ok(session),
+            Some(shell) => Ok(shell),
             None => {
-                let spec = SessionSpec { id, ..SessionSpec::in_directory(&self.directory) };
+                let spec = ShellSpec { id, ..ShellSpec::in_directory(&self.directory) };
                 Ok(self.start(spec, Existing::Use).await?)
             }
         }
     }
 
     /// Whether a shell went down with its tmux server.
-    fn is_lost(&self, id: &SessionId) -> bool {
+    fn is_lost(&self, id: &ShellId) -> bool {
         let shells = self.shells.try_read();
         shells.is_ok_and(|shells| shells.as_ref().is_some_and(|shells| shells.is_lost(id)))
     }
 
     async fn start(
         self: &Arc<Self>,
-        spec: SessionSpec,
+        spec: ShellSpec,
         existing: Existing,
-    ) -> Result<Session, NoShell> {
+    ) -> Result<Shell, NoShell> {
         let turn = self.turn(&spec.id);
         let _turn = turn.lock().await;
         if existing == Existing::Use
-            && let Some(session) = self.get(&spec.id)?
+            && let Some(shell) = self.get(&spec.id)?
         {
-            return Ok(session);
+            return Ok(shell);
         }
         let service = Arc::clone(self);
         let (answer, answered) = tokio::sync::oneshot::channel();
@@ -274,7 +272,7 @@ impl ShellService {
         answered.await.unwrap_or(Err(NoShell::Ending))
     }
 
-    fn turn(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn(&self, id: &ShellId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = lock(&self.turns);
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(id.clone()).or_default())
@@ -325,8 +323,8 @@ impl From<NoShell> for WireError {
     }
 }
 
-fn info(session: &Session) -> Result<ShellInfo, WireError> {
-    let status = session.status();
+fn info(shell: &Shell) -> Result<ShellInfo, WireError> {
+    let status = shell.status();
     let (state, command) = match status.phase {
         Phase::Starting => (ShellState::Starting, None),
         Phase::Idle => (ShellState::Idle, None),
@@ -334,7 +332,7 @@ fn info(session: &Session) -> Result<ShellInfo, WireError> {
         Phase::Closed | Phase::Lost => (ShellState::Closed, None),
     };
     Ok(ShellInfo {
-        shell: ShellName(session.id().to_string()),
+        shell: ShellName(shell.id().to_string()),
         state,
         command,
         cwd: status.cwd.to_string_lossy().into_owned(),
@@ -342,12 +340,12 @@ fn info(session: &Session) -> Result<ShellInfo, WireError> {
         columns: status.size.columns,
         rows: status.size.rows,
         restarts: status.restarts,
-        log_end: session.log().len().map_err(error::shell)?,
+        log_end: shell.log().len().map_err(error::shell)?,
     })
 }
 
 /// The name of a shell, if it is one.
-pub(crate) fn parse(name: &ShellName) -> Result<SessionId, WireError> {
+pub(crate) fn parse(name: &ShellName) -> Result<ShellId, WireError> {
     name.0.parse().map_err(|_| {
         let reason =
             format!("{:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -", brief(&name.0));

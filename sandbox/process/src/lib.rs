@@ -19,13 +19,13 @@ use tokio::{io::unix::AsyncFd, time};
 
 pub use readiness::readable;
 
-/// The variable that marks every process that comes from a session's shell.
-pub const MARK_VARIABLE: &str = "SANDBOX_SESSION";
+/// The variable that marks every process that comes from a shell of ours.
+pub const MARK_VARIABLE: &str = "SANDBOX_SHELL";
 
 /// How often we look for more members among those who are being stopped; two or three are enough as a rule.
 const STOP_ROUNDS: u32 = 20;
 
-/// How often we look whether all members of a session have ended.
+/// How often we look whether all members of a shell have ended.
 const END_ROUNDS: u32 = 5;
 /// How long a process may take to end that was killed: one may wait for a disk.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -153,8 +153,8 @@ pub async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<ProcessI
     processes.iter().filter(|process| process.is_alive()).copied().collect()
 }
 
-/// Every living process that belongs to a session: it is in the kernel session of the leader, or carries
-/// the session's mark in its environment (a daemon that has left the kernel session still does), or comes
+/// Every living process that belongs to a shell: it is in the kernel session of the leader, or carries
+/// the shell's mark in its environment (a daemon that has left the kernel session still does), or comes
 /// from one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes
 /// the place of parents that have ended (`builtin.c`). What is lost is a process that has left the kernel
 /// session *and* cleared its environment *and* outlived its ancestors up to the shell, after which the shell
@@ -167,7 +167,7 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Looks for the members of the session with this leader and this mark.
+    /// Looks for the members of the shell with this leader and this mark.
     pub fn of(leader: ProcessId, mark: &'a str) -> Self {
         let mut members = Self { leader, mark, known: Vec::new() };
         members.known = members.found();

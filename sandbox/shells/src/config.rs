@@ -1,4 +1,4 @@
-//! What the caller decides about the shells and about each session.
+//! What the caller decides about all shells, and about each.
 
 use std::{
     env,
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::ledger::{SessionId, Size};
+use super::ledger::{ShellId, Size};
 use crate::{Error, Result};
 use sandbox_isolation::{Confinement, Level, Policy};
 
@@ -33,19 +33,19 @@ pub struct Config {
     pub tmux: PathBuf,
     /// The shell: a bash of version 5.1 or later, which can load builtins.
     pub bash: PathBuf,
-    /// How long sessions live on after their owner has gone, before they end by themselves.
+    /// How long shells live on after their owner has gone, before they end by themselves.
     pub lease: Duration,
-    /// Bytes of output that the log of a session may hold. What comes later is counted, not kept.
+    /// Bytes of output that the log of a shell may hold. What comes later is counted, not kept.
     pub log_quota: u64,
     /// How long a shell may take to its first prompt, start-up files included.
     pub start_limit: Duration,
-    /// How long the programs of a closing session get to end after the hang-up signal, before they
+    /// How long the programs of a closing shell get to end after the hang-up signal, before they
     /// are killed.
     pub grace: Duration,
-    /// What sessions may do, unless [`Shells::create_confined`](super::Shells::create_confined) is
+    /// What shells may do, unless [`Shells::create_confined`](super::Shells::create_confined) is
     /// told otherwise. No directory in which they may write may contain `root`.
     pub policy: Policy,
-    /// The least that every new session must be confined by. Where it is not to be had, nothing
+    /// The least that every new shell must be confined by. Where it is not to be had, nothing
     /// starts.
     pub require: Level,
 }
@@ -74,7 +74,7 @@ impl Config {
         Ok(Self::new(root, program))
     }
 
-    /// How other programs are confined as the sessions are; none if these are free.
+    /// How other programs are confined as the shells are; none if these are free.
     pub fn confinement(&self) -> Option<Confinement> {
         let (launcher, policy) = (self.program.clone(), self.policy.clone());
         (!policy.is_empty()).then_some(Confinement { launcher, policy })
@@ -96,8 +96,8 @@ impl Config {
         self.root.join("environment")
     }
 
-    pub(crate) fn sessions(&self) -> PathBuf {
-        self.root.join("sessions")
+    pub(crate) fn shells(&self) -> PathBuf {
+        self.root.join("shells")
     }
 
     pub(crate) fn init_file(&self) -> PathBuf {
@@ -105,11 +105,11 @@ impl Config {
     }
 }
 
-/// What a new session should be like.
+/// What a new shell should be like.
 #[derive(Debug, Clone)]
-pub struct SessionSpec {
+pub struct ShellSpec {
     /// Its name.
-    pub id: SessionId,
+    pub id: ShellId,
     /// Its working directory, which must exist.
     pub cwd: PathBuf,
     /// Variables to add to, or replace in, the environment that the shells inherit from the owner.
@@ -118,13 +118,13 @@ pub struct SessionSpec {
     pub size: Size,
 }
 
-impl SessionSpec {
-    /// A session with a fresh name in this directory.
+impl ShellSpec {
+    /// A shell with a fresh name in this directory.
     pub fn in_directory(cwd: impl AsRef<Path>) -> Self {
         Self { cwd: cwd.as_ref().to_owned(), ..Self::default() }
     }
 
-    /// Whether a session can be made of it.
+    /// Whether a shell can be made of it.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.cwd.is_dir() || !self.cwd.is_absolute() {
             return Err(Error::Invalid(format!(
@@ -149,10 +149,10 @@ impl SessionSpec {
     }
 }
 
-impl Default for SessionSpec {
+impl Default for ShellSpec {
     fn default() -> Self {
         Self {
-            id: SessionId::fresh(),
+            id: ShellId::fresh(),
             cwd: "/".into(),
             environment: Vec::new(),
             size: Size::default(),

@@ -2,12 +2,12 @@
 
 use std::{io, path::PathBuf};
 
-use crate::SessionId;
+use crate::ShellId;
 
 /// The result of every fallible call on shells.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure of a shell operation. None of them harms another session.
+/// A failure of a shell operation. None of them harms another shell.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// tmux is missing or did not start. Install tmux 3.3 or later.
@@ -32,10 +32,10 @@ pub enum Error {
         /// Why there was no answer.
         reason: String,
     },
-    /// The tmux server has ended, and with it every session that it had. New ones get a new server.
-    #[error("the tmux server has ended, and its sessions with it; create the session again")]
+    /// The tmux server has ended, and with it every shell that it had. New ones get a new server.
+    #[error("the tmux server has ended, and its shells with it; create the shell again")]
     ServerGone,
-    /// Another process owns this state directory. Use its sessions through it, or another directory.
+    /// Another process owns this state directory. Use its shells through it, or another directory.
     #[error("{} is in use by another process; choose another directory or end that process", root.display())]
     RootInUse {
         /// The contested directory.
@@ -49,32 +49,32 @@ pub enum Error {
         /// Why, and what would do.
         reason: &'static str,
     },
-    /// A session of this name exists. Choose another name, or close it first.
-    #[error("a session named {0} exists; choose another name or close it first")]
-    SessionExists(SessionId),
-    /// The session was closed. Create a new one.
-    #[error("session {0} is closed; create a new one")]
-    SessionClosed(SessionId),
-    /// A command is still running in this session. Wait for it, feed it or interrupt it.
+    /// A shell of this name exists. Choose another name, or close it first.
+    #[error("a shell named {0} exists; choose another name or close it first")]
+    ShellExists(ShellId),
+    /// The shell was closed. Create a new one.
+    #[error("shell {0} is closed; create a new one")]
+    ShellClosed(ShellId),
+    /// A command is still running in this shell. Wait for it, feed it or interrupt it.
     #[error(
-        "command {seq} is still running in session {session}; wait for it, feed it or interrupt it"
+        "command {seq} is still running in shell {shell}; wait for it, feed it or interrupt it"
     )]
     Busy {
-        /// The busy session.
-        session: SessionId,
+        /// The busy shell.
+        shell: ShellId,
         /// The running command.
         seq: u64,
     },
-    /// Somebody attached to the session runs a program in it. Wait until it ends.
+    /// Somebody attached to the shell runs a program in it. Wait until it ends.
     #[error(
-        "a program that was started by hand is in the foreground of session {0}; wait until it ends"
+        "a program that was started by hand is in the foreground of shell {0}; wait until it ends"
     )]
-    OccupiedByHand(SessionId),
+    OccupiedByHand(ShellId),
     /// The shell did not reach its first prompt in time; its start-up files may be at fault.
-    #[error("the shell of session {session} did not reach its first prompt: {reason}")]
+    #[error("shell {shell} did not reach its first prompt: {reason}")]
     ShellDidNotStart {
-        /// The session in question.
-        session: SessionId,
+        /// The shell in question.
+        shell: ShellId,
         /// What was seen instead.
         reason: String,
     },

@@ -20,13 +20,13 @@ pub enum Helper {
         /// Bytes that the log may hold
         #[arg(long)]
         quota: u64,
-        /// The session's directory
+        /// The shell's directory
         directory: PathBuf,
     },
-    /// Take on a session's policy and become its shell; started by tmux
+    /// Take on a shell's policy and become its shell; started by tmux
     #[command(hide = true)]
     Enter {
-        /// The session's directory
+        /// The shell's directory
         directory: PathBuf,
         /// The shell and its arguments
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -39,13 +39,13 @@ pub enum Helper {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Watch over sessions without an owner; started by tmux
+    /// Watch over shells without an owner; started by tmux
     #[command(hide = true)]
     Keep {
         /// The state directory
         root: PathBuf,
     },
-    /// End sessions whose lease is over; started by the keeper
+    /// End shells whose lease is over; started by the keeper
     #[command(hide = true)]
     Sweep {
         /// The state directory

@@ -1,4 +1,4 @@
-//! What can be sent into a session: text, keys and signals; and whether a program waits for it.
+//! What can be sent into a shell: text, keys and signals; and whether a program waits for it.
 
 use std::{fmt, fs::OpenOptions, os::unix::fs::OpenOptionsExt as _, str::FromStr};
 

@@ -17,7 +17,7 @@ use super::{
     messages::Control,
     output::log::Subscription,
     output::watch::FileWatch,
-    session::Session,
+    shell::Shell,
     state::{CommandResult, JobStatus},
 };
 use crate::{Error, Result};
@@ -35,7 +35,7 @@ pub(crate) struct JobWatch {
 /// A running or finished command. Dropping the handle changes nothing.
 #[derive(Debug, Clone)]
 pub struct Job {
-    session: Session,
+    shell: Shell,
     watch: JobWatch,
 }
 
@@ -75,7 +75,7 @@ pub enum Progress {
 pub struct StillRunning {
     /// Why the wait ended.
     pub why: Why,
-    /// Where in the session's log its output lies so far.
+    /// Where in the shell's log its output lies so far.
     pub output: Range<u64>,
     /// Bytes of output that could not be kept (quota, disk full): so many at least.
     pub lost: u64,
@@ -125,18 +125,18 @@ impl Wait {
 }
 
 impl Job {
-    pub(crate) fn new(session: Session, watch: JobWatch) -> Self {
-        Self { session, watch }
+    pub(crate) fn new(shell: Shell, watch: JobWatch) -> Self {
+        Self { shell, watch }
     }
 
-    /// The number of the command in its session.
+    /// The number of the command in its shell.
     pub fn seq(&self) -> Seq {
         self.watch.seq
     }
 
-    /// The session that runs it.
-    pub fn session(&self) -> &Session {
-        &self.session
+    /// The shell that runs it.
+    pub fn shell(&self) -> &Shell {
+        &self.shell
     }
 
     /// The result, if the command has ended.
@@ -144,14 +144,14 @@ impl Job {
         self.watch.status.borrow().result.clone()
     }
 
-    /// Where in the session's log the output lies, as far as it has been recorded. Before the
+    /// Where in the shell's log the output lies, as far as it has been recorded. Before the
     /// command has [started](Self::started) this is not known, and the range is empty.
     pub fn output(&self) -> Result<Range<u64>> {
         let status = self.watch.status.borrow();
         if let Some(result) = &status.result {
             return Ok(result.output.clone());
         }
-        let end = self.session.log().len()?;
+        let end = self.shell.log().len()?;
         Ok(status.started.map_or(end, |started| started.offset)..end)
     }
 
@@ -161,7 +161,7 @@ impl Job {
         let past_start = |status: &JobStatus| status.started.is_some() || status.result.is_some();
         match status.wait_for(past_start).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(Error::SessionClosed(self.session.id().clone())),
+            Err(_) => Err(Error::ShellClosed(self.shell.id().clone())),
         }
     }
 
@@ -170,9 +170,9 @@ impl Job {
         Ok(Output { job: self.clone(), subscription: None })
     }
 
-    /// The same from any offset of the session's log on.
+    /// The same from any offset of the shell's log on.
     pub fn follow_from(&self, offset: u64) -> Result<Output> {
-        let subscription = Some(self.session.log().subscribe(offset)?);
+        let subscription = Some(self.shell.log().subscribe(offset)?);
         Ok(Output { job: self.clone(), subscription })
     }
 
@@ -190,7 +190,7 @@ impl Job {
                 return Ok(Progress::Finished(Arc::clone(result)));
             }
             if looks > 0 && watch.is_none() {
-                watch = Some(self.session.log().watch()?);
+                watch = Some(self.shell.log().watch()?);
             }
             let grown = watch.as_ref().map(FileWatch::grown);
             if quiet.has_new_output(self)? {
@@ -202,7 +202,7 @@ impl Job {
             tokio::select! {
                 changed = status.changed() => match changed {
                     Ok(()) => continue,
-                    Err(_) => return Err(Error::SessionClosed(self.session.id().clone())),
+                    Err(_) => return Err(Error::ShellClosed(self.shell.id().clone())),
                 },
                 // Output matters only after a look, as the reason for another: a flood of it wakes
                 // us a few times in a second and no more.
@@ -233,14 +233,14 @@ impl Job {
     }
 
     async fn tell_if_idle(&self) {
-        let shell = self.session.status().shell;
-        if input::shell_edits_line(shell) || input::shell_reads_plain_lines(shell) {
-            self.session.tell(Control::LooksIdle).await;
+        let process = self.shell.status().shell;
+        if input::shell_edits_line(process) || input::shell_reads_plain_lines(process) {
+            self.shell.tell(Control::LooksIdle).await;
         }
     }
 
     fn hint(&self) -> InputHint {
-        input::look(self.session.status().shell)
+        input::look(self.shell.status().shell)
     }
 
     async fn still_running(&self, why: Why) -> Result<Progress> {
@@ -266,15 +266,15 @@ impl Output {
             none => {
                 self.job.started().await?;
                 let start = self.job.output()?.start;
-                none.insert(self.job.session.log().subscribe(start)?)
+                none.insert(self.job.shell.log().subscribe(start)?)
             }
         };
         let mut status = self.job.watch.status.clone();
         loop {
-            let recorded = self.job.session.log().len()?;
+            let recorded = self.job.shell.log().len()?;
             // The end marker is in the index before any later byte is in the log: whatever the task
             // knows after this is enough to judge the bytes up to `recorded`.
-            self.job.session.catch_up().await;
+            self.job.shell.catch_up().await;
             let result = status.borrow_and_update().result.clone();
             let end = result.as_ref().map_or(recorded, |result| result.output.end);
             let left = end.saturating_sub(subscription.offset());
@@ -302,11 +302,11 @@ struct Quiet {
 
 impl Quiet {
     fn start(job: &Job) -> Result<Self> {
-        Ok(Self { since: Instant::now(), log: job.session.log().growth()? })
+        Ok(Self { since: Instant::now(), log: job.shell.log().growth()? })
     }
 
     fn has_new_output(&mut self, job: &Job) -> Result<bool> {
-        let log = job.session.log().growth()?;
+        let log = job.shell.log().growth()?;
         if log == self.log {
             return Ok(false);
         }

@@ -4,11 +4,11 @@
 //!
 //! ```no_run
 //! # async fn example() -> sandbox_shells::Result<()> {
-//! use sandbox_shells::{Config, Progress, SessionSpec, Shells, Wait};
+//! use sandbox_shells::{Config, Progress, ShellSpec, Shells, Wait};
 //!
 //! let shells = Shells::open(Config::new("/run/user/1000/shells", "/usr/bin/sandbox")).await?;
-//! let session = shells.create(SessionSpec::default()).await?;
-//! let job = session.run("cd /tmp && ls").await?;
+//! let shell = shells.create(ShellSpec::default()).await?;
+//! let job = shell.run("cd /tmp && ls").await?;
 //! match job.wait(Wait::forever()).await? {
 //!     Progress::Finished(result) => println!("{} in {:?}", result.exit_code, result.cwd),
 //!     Progress::Running(running) => println!("still running, because of {:?}", running.why),
@@ -19,7 +19,7 @@
 //!
 //! # Theory of operation
 //!
-//! A session is a pane of a tmux server that belongs to us alone, with a bash inside. Two channels
+//! A shell is a pane of a tmux server that belongs to us alone, with a bash inside. Two channels
 //! lead to it. Commands to tmux go through one control client. What the pane prints goes to a
 //! recorder process, which appends it to a log and writes events to an index beside it. The
 //! owner (this process) watches the index and is otherwise asleep; if it is killed, tmux, bash and
@@ -31,10 +31,11 @@
 //! imitate one. Code that runs *inside* the shell and goes looking for the secret, or that debugs
 //! the shell from outside, is not kept from it.
 //!
-//! A session may be confined ([`Config::policy`]): then bash and everything it starts can write only
+//! A shell may be confined ([`Config::policy`]): then bash and everything it starts can write only
 //! where the policy says, reach no Unix socket and so not tmux, and touch neither log nor ledger.
 //!
-//! Each session has one task that owns its state. Handles ([`Session`], [`Job`]) are cheap to clone;
+//! Each shell has one owner (`owner`), which is a value and decides everything about it, and one driver (`driver`), a task that does
+//! what the owner decides. Handles ([`Shell`], [`Job`]) are cheap to clone;
 //! dropping them changes nothing. Waiting is done in the caller, each with limits of its own, and a
 //! wait that ends leaves the command running.
 
@@ -54,19 +55,19 @@ mod output;
 mod owner;
 mod recorder;
 mod registry;
-mod session;
+mod shell;
 mod state;
 mod tmux;
 
 pub use arguments::ShellArguments;
-pub use config::{Config, SessionSpec, default_root};
+pub use config::{Config, ShellSpec, default_root};
 pub use error::{Error, Result};
 pub use helper::Helper;
 pub use input::{InputHint, Key, Signal};
 pub use job::{Job, OnInput, Output, Progress, StillRunning, Wait, Why};
 pub use keeper::keep;
 pub use launch::confine::enter;
-pub use ledger::{SessionId, Size};
+pub use ledger::{ShellId, Size};
 pub use marker::Seq;
 pub use output::boundary::{self, whole_lines};
 pub use output::log::{Log, Subscription, View};
@@ -76,5 +77,5 @@ pub use recorder::record;
 pub use recorder::scanner::{joined, scan};
 pub use registry::Shells;
 pub use sandbox_process::ProcessId;
-pub use session::{Access, Session};
+pub use shell::{Access, Shell};
 pub use state::{CommandResult, Ended, Phase, Status};

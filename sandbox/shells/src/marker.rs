@@ -15,7 +15,7 @@ pub(crate) const INTRODUCER: &[u8] = b"\x1b]7717;";
 /// How every marker ends.
 pub(crate) const TERMINATOR: u8 = 0x07;
 
-/// The number of a command within its session; start-ups of the shell are numbered along.
+/// The number of a command within its shell; start-ups of the shell are numbered along.
 pub type Seq = u64;
 
 /// A secret for one marker: 128 random bits in hexadecimal.

@@ -1,4 +1,4 @@
-//! What handles say to the task of their session.
+//! What handles say to the task of their shell.
 
 use tokio::sync::oneshot;
 
@@ -8,7 +8,7 @@ use crate::Result;
 /// Where the answer to a message goes.
 pub(crate) type Answer<T = ()> = oneshot::Sender<Result<T>>;
 
-/// Everything that a session can be asked. Messages are handled in the order of their arrival.
+/// Everything that a shell can be asked. Messages are handled in the order of their arrival.
 #[derive(Debug)]
 pub(crate) enum Control {
     Run {

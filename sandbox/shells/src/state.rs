@@ -1,4 +1,4 @@
-//! The states of a session and of a command, and what is known in each.
+//! The states of a shell and of a command, and what is known in each.
 
 use std::{
     ffi::OsString,
@@ -12,7 +12,7 @@ use std::{
 use super::{ledger::Size, marker::Seq};
 use sandbox_process::ProcessId;
 
-/// What a session is doing.
+/// What a shell is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
     /// The shell is on its way to its first prompt.
@@ -21,20 +21,20 @@ pub enum Phase {
     Idle,
     /// This command is running.
     Running(Seq),
-    /// The session is over.
+    /// The shell is over.
     Closed,
     /// It is over because the tmux server has died.
     Lost,
 }
 
 impl Phase {
-    /// Whether nothing more can come of the session.
+    /// Whether nothing more can come of the shell.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Closed | Self::Lost)
     }
 }
 
-/// A session at a glance.
+/// A shell at a glance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// What it is doing.
@@ -45,7 +45,7 @@ pub struct Status {
     pub shell: ProcessId,
     /// The size of its terminal.
     pub size: Size,
-    /// How many shells of this session have died and been replaced.
+    /// How often bash has died and been replaced.
     pub restarts: u32,
 }
 
@@ -57,9 +57,9 @@ pub enum Ended {
     /// The shell itself ended (`exit`, `exec`, `set -e`, a signal). A new one has been started in
     /// the directory of the latest prompt; variables and functions are gone.
     ShellExited,
-    /// The session was closed under it.
-    SessionClosed,
-    /// The tmux server died, and the session with it.
+    /// The shell was closed under it.
+    ShellClosed,
+    /// The tmux server died, and the shell with it.
     ServerGone,
 }
 
@@ -84,7 +84,7 @@ pub struct CommandResult {
     pub user: String,
     /// The name of the machine.
     pub host: String,
-    /// Where in the session's log the output lies.
+    /// Where in the shell's log the output lies.
     pub output: Range<u64>,
     /// Bytes of output that could not be kept (quota, disk full); 0 as a rule.
     pub lost: u64,

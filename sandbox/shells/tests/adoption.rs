@@ -21,7 +21,7 @@ fn an_owner_that_cannot_find_out_takes_nothing_away() {
         let mut owner = Owner::run(&home, "echo on; read -r x; echo \"got $x\"");
         owner.until_printed("on");
         owner.kill();
-        let log = home.root().join("sessions/a/log");
+        let log = home.root().join("shells/a/log");
         let (mut failed, mut found) = (0, 0);
         // With ever more descriptors it fails at ever later steps.
         for limit in 8..40 {
@@ -40,12 +40,12 @@ fn an_owner_that_cannot_find_out_takes_nothing_away() {
         }
         assert!(failed > 3 && found > 3, "{failed} have failed, {found} have not");
         let shells = home.open().await;
-        let session = shells.get(&id("a")).expect("the session is there");
-        let job = session.latest().unwrap();
+        let shell = shells.get(&id("a")).expect("the shell is there");
+        let job = shell.latest().unwrap();
         start_of(&job).await;
-        session.type_bytes("it\r").await.unwrap();
+        shell.type_bytes("it\r").await.unwrap();
         let result = ended(&job).await;
-        assert_eq!((result.exit_code, &*text_of(&session, &result)), (0, "on\nit\ngot it\n"));
+        assert_eq!((result.exit_code, &*text_of(&shell, &result)), (0, "on\nit\ngot it\n"));
         shells.shut_down().await.unwrap();
     });
 }
@@ -62,10 +62,10 @@ fn an_owner_that_may_not_start_takes_nothing_away() {
         let refused = Shells::open(Config { policy, ..home.config() }).await.unwrap_err();
         assert!(refused.to_string().contains("cannot restrict TCP"), "{refused}");
         let shells = home.open().await;
-        let session = shells.get(&id("a")).expect("the session is there");
-        let job = session.latest().unwrap();
+        let shell = shells.get(&id("a")).expect("the shell is there");
+        let job = shell.latest().unwrap();
         start_of(&job).await;
-        session.type_bytes("it\r").await.unwrap();
+        shell.type_bytes("it\r").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
         shells.shut_down().await.unwrap();
     });
@@ -99,45 +99,45 @@ fn the_latest_command_is_known_although_its_shell_and_its_owner_are_gone() {
         fs::write(&bash, script.replace("DIR", home.work().to_str().unwrap())).unwrap();
         fs::set_permissions(&bash, fs::Permissions::from_mode(0o700)).unwrap();
         let shells = home.open_with(Config { bash, ..home.config() }).await;
-        let session = home.session(&shells, "a").await;
-        let job = session.run("echo last words; touch slow; exit 7").await.unwrap();
+        let shell = home.shell(&shells, "a").await;
+        let job = shell.run("echo last words; touch slow; exit 7").await.unwrap();
         until_changed(&home.work(), "the next shell", || begun.exists()).await;
         assert!(job.result().is_none());
-        drop((job, session, shells));
+        drop((job, shell, shells));
         let shells = home.open().await;
-        let session = shells.get(&id("a")).expect("the session is found again");
-        assert_eq!(session.status().phase, Phase::Starting);
+        let shell = shells.get(&id("a")).expect("the shell is found again");
+        assert_eq!(shell.status().phase, Phase::Starting);
         fs::write(gate, "go\n").unwrap();
-        let job = session.latest().expect("the command is known");
+        let job = shell.latest().expect("the command is known");
         let result = ended(&job).await;
         assert_eq!((result.exit_code, &result.ended), (7, &Ended::ShellExited));
-        assert_eq!(text_of(&session, &result), "last words\nexit\n");
-        drop((job, session, shells));
+        assert_eq!(text_of(&shell, &result), "last words\nexit\n");
+        drop((job, shell, shells));
 
         // Long after, and after another shell, which is killed at its prompt.
-        let index = home.root().join("sessions/a/index");
+        let index = home.root().join("shells/a/index");
         let ends = || fs::read_to_string(&index).unwrap().matches(" E;").count();
         for (command, code, next) in [("echo one; exit 9", 9, 2), ("echo two; (exit 4)", 4, 2)] {
             let shells = home.open().await;
-            let session = shells.get(&id("a")).unwrap();
+            let shell = shells.get(&id("a")).unwrap();
             let known = ends();
-            let before = ended(&within(command, session.run(command)).await.unwrap()).await;
+            let before = ended(&within(command, shell.run(command)).await.unwrap()).await;
             until_changed(&index, "the prompt", || ends() > known).await;
             within("the prompt", async {
-                while session.status().phase != Phase::Idle {
+                while shell.status().phase != Phase::Idle {
                     tokio::task::yield_now().await;
                 }
             })
             .await;
-            kill(session.status().shell);
+            kill(shell.status().shell);
             until_changed(&index, "the next shell", || ends() >= known + next).await;
-            drop((session, shells));
+            drop((shell, shells));
             let shells = home.open().await;
-            let session = shells.get(&id("a")).unwrap();
-            let job = session.latest().expect("the command is known");
+            let shell = shells.get(&id("a")).unwrap();
+            let job = shell.latest().expect("the command is known");
             let after = ended(&job).await;
             assert_eq!((after.exit_code, &after), (code, &before));
-            drop((job, session, shells));
+            drop((job, shell, shells));
         }
         home.open().await.shut_down().await.unwrap();
     });
@@ -148,28 +148,28 @@ fn who_waits_for_the_end_of_an_owner_finds_the_directory_whole() {
     test(async {
         let home = Home::new();
         let first = home.open().await;
-        home.session(&first, "a").await;
+        home.shell(&first, "a").await;
         let (ended, next) = tokio::join!(first.shut_down(), Shells::open(home.config()));
         ended.unwrap();
         let next = next.unwrap();
         // Its lock is the one that others find.
         assert!(matches!(Shells::open(home.config()).await, Err(Error::RootInUse { .. })));
-        let session = home.session(&next, "a").await;
-        assert_eq!(run(&session, "echo mine").await, (0, "mine\n".into()));
+        let shell = home.shell(&next, "a").await;
+        assert_eq!(run(&shell, "echo mine").await, (0, "mine\n".into()));
         next.shut_down().await.unwrap();
         assert_eq!(fs::read_dir(home.root()).unwrap().count(), 0);
     });
 }
 
 #[test]
-fn a_session_whose_maker_was_called_off_is_somebodys() {
+fn a_shell_whose_maker_was_called_off_is_somebodys() {
     test(async {
         let home = Home::new();
         let gate = home.work().join("gate");
         Command::new("mkfifo").arg(&gate).status().unwrap();
         fs::write(home.work().join(".bashrc"), "echo begun; read -r x <~/gate; echo $x").unwrap();
         let shells = home.open().await;
-        let log = home.root().join("sessions/a/log");
+        let log = home.root().join("shells/a/log");
         {
             let making = shells.create(home.spec("a"));
             tokio::pin!(making);
@@ -184,10 +184,10 @@ fn a_session_whose_maker_was_called_off_is_somebodys() {
                 () = within("the start-up file", begun) => {}
             }
         }
-        let session = shells.get(&id("a")).expect("it is listed");
-        assert_eq!(session.status().phase, Phase::Starting);
+        let shell = shells.get(&id("a")).expect("it is listed");
+        assert_eq!(shell.status().phase, Phase::Starting);
         fs::write(gate, "go\n").unwrap();
-        assert_eq!(run(&session, "echo made").await, (0, "made\n".into()));
+        assert_eq!(run(&shell, "echo made").await, (0, "made\n".into()));
         shells.shut_down().await.unwrap();
     });
 }

@@ -12,40 +12,40 @@ fn a_command_finds_the_shell_as_the_one_before_has_left_it() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        run(&session, "false | true").await;
-        assert_eq!(run(&session, "echo ${PIPESTATUS[@]}").await.1, "1 0\n");
-        run(&session, "echo a b").await;
-        assert_eq!(run(&session, "echo $_").await.1, "b\n");
-        assert_eq!(run(&session, "fc -ln -1 -1").await.1.trim(), "echo $_");
-        run(&session, "echo again").await;
-        assert_eq!(run(&session, "fc -s").await, (0, "echo again\nagain\n".into()));
+        let shell = home.shell(&shells, "a").await;
+        run(&shell, "false | true").await;
+        assert_eq!(run(&shell, "echo ${PIPESTATUS[@]}").await.1, "1 0\n");
+        run(&shell, "echo a b").await;
+        assert_eq!(run(&shell, "echo $_").await.1, "b\n");
+        assert_eq!(run(&shell, "fc -ln -1 -1").await.1.trim(), "echo $_");
+        run(&shell, "echo again").await;
+        assert_eq!(run(&shell, "fc -s").await, (0, "echo again\nagain\n".into()));
         // What bash gives up is over with its code, here and in a subshell.
-        assert_eq!(run(&session, "true").await.0, 0);
-        assert_eq!(run(&session, "declare -i n; n=1/0; echo not reached").await.0, 1);
-        let (code, output) = run(&session, "x=$(n=1/0); sleep 0.1; echo late").await;
+        assert_eq!(run(&shell, "true").await.0, 0);
+        assert_eq!(run(&shell, "declare -i n; n=1/0; echo not reached").await.0, 1);
+        let (code, output) = run(&shell, "x=$(n=1/0); sleep 0.1; echo late").await;
         assert!(code == 0 && output.ends_with("late\n"), "{code}: {output}");
-        assert_eq!(run(&session, "(n=1/0) & wait; echo late").await.0, 0);
+        assert_eq!(run(&shell, "(n=1/0) & wait; echo late").await.0, 0);
         // What the prompt starts is nobody's program.
         let holding =
             "PROMPT_COMMAND='bash -c \"echo holding; until [ -e go ]; do sleep 0.01; done\"'";
-        let end = finish(&session, holding).await.output.end;
-        until_printed(&session, end, "holding").await;
+        let end = finish(&shell, holding).await.output.end;
+        until_printed(&shell, end, "holding").await;
         let let_go = async {
-            // The session is asked first.
+            // The shell is asked first.
             tokio::task::yield_now().await;
             fs::write(home.work().join("go"), "").unwrap();
         };
-        let (next, ()) = tokio::join!(run(&session, "echo next"), let_go);
+        let (next, ()) = tokio::join!(run(&shell, "echo next"), let_go);
         assert_eq!(next, (0, "next\n".into()));
-        run(&session, "PROMPT_COMMAND=").await;
+        run(&shell, "PROMPT_COMMAND=").await;
         // Scripts close what they do not know.
-        run(&session, "for n in {3..255}; do eval \"exec $n>&-\"; done").await;
-        assert_eq!(run(&session, "echo open").await, (0, "open\n".into()));
-        assert_eq!(session.status().restarts, 0);
+        run(&shell, "for n in {3..255}; do eval \"exec $n>&-\"; done").await;
+        assert_eq!(run(&shell, "echo open").await, (0, "open\n".into()));
+        assert_eq!(shell.status().restarts, 0);
         // A shell that ends before it has heard of a command does not answer for it.
-        run(&session, "PROMPT_COMMAND='exit 9'").await;
-        let result = finish(&session, "touch made").await;
+        run(&shell, "PROMPT_COMMAND='exit 9'").await;
+        let result = finish(&shell, "touch made").await;
         let is_made = home.work().join("made").exists();
         assert_eq!((result.exit_code == 0, result.exit_code == 9), (is_made, false), "{result:?}");
         shells.shut_down().await.unwrap();
@@ -63,8 +63,8 @@ fn a_start_up_file_that_fails_does_not_keep_the_shell_from_starting() {
             ("c", "bind() { return 1; }; set -e"),
         ] {
             fs::write(home.work().join(".bashrc"), text).unwrap();
-            let session = home.session(&shells, name).await;
-            assert_eq!(run(&session, "echo up").await, (0, "up\n".into()), "{text}");
+            let shell = home.shell(&shells, name).await;
+            assert_eq!(run(&shell, "echo up").await, (0, "up\n".into()), "{text}");
         }
         shells.shut_down().await.unwrap();
     });
@@ -76,7 +76,7 @@ fn a_shell_that_cannot_load_its_builtin_says_what_it_needs() {
         let home = Home::new();
         let shells = home.open().await;
         fs::remove_file(home.root().join("builtin.so")).unwrap();
-        let error = within("creating a session", shells.create(home.spec("a"))).await.unwrap_err();
+        let error = within("creating a shell", shells.create(home.spec("a"))).await.unwrap_err();
         assert!(matches!(error, Error::ShellDidNotStart { .. }), "{error}");
         for words in ["cannot open shared object file", "not mounted with noexec"] {
             assert!(error.to_string().contains(words), "{error}");

@@ -1,11 +1,11 @@
-//! Sessions within walls: what the kernel refuses to a confined shell, and what still works.
+//! Shells within walls: what the kernel refuses to a confined shell, and what still works.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
 use std::{fs, net::TcpListener, path::PathBuf};
 
 use sandbox_isolation::{self as isolation, Level, Limits, Network, Policy};
-use sandbox_shells::{Config, Ended, Error, Key, Session, Shells};
+use sandbox_shells::{Config, Ended, Error, Key, Shell, Shells};
 use sandbox_test_support::{Home, ended, finish, landlock_works, run, test, until_printed, within};
 
 /// A directory for temporary files, and one outside of all walls.
@@ -23,38 +23,38 @@ fn policy(home: &Home) -> Policy {
     Policy::for_workspace(Level::Landlock, &home.work(), &places(home).0)
 }
 
-async fn confined(home: &Home, shells: &Shells, name: &str, policy: &Policy) -> Session {
+async fn confined(home: &Home, shells: &Shells, name: &str, policy: &Policy) -> Shell {
     let mut spec = home.spec(name);
     spec.environment.push(("TMPDIR".into(), places(home).0.into()));
     spec.environment.push(("OUTSIDE".into(), places(home).1.into()));
     spec.environment.push(("ROOT".into(), home.root().into()));
-    within("creating a session", shells.create_confined(spec, policy)).await.unwrap()
+    within("creating a shell", shells.create_confined(spec, policy)).await.unwrap()
 }
 
-/// Runs a test with a confined session `a`, where the kernel can confine it.
-fn within_walls(body: impl AsyncFnOnce(&Home, Shells, Session)) {
+/// Runs a test with a confined shell `a`, where the kernel can confine it.
+fn within_walls(body: impl AsyncFnOnce(&Home, Shells, Shell)) {
     if landlock_works() {
         test(async {
             let home = Home::new();
             let shells = home.open().await;
-            let session = confined(&home, &shells, "a", &policy(&home)).await;
-            body(&home, shells, session).await;
+            let shell = confined(&home, &shells, "a", &policy(&home)).await;
+            body(&home, shells, shell).await;
         });
     }
 }
 
-async fn refused(session: &Session, text: &str) {
-    assert_ne!(finish(session, text).await.exit_code, 0, "{text}");
+async fn refused(shell: &Shell, text: &str) {
+    assert_ne!(finish(shell, text).await.exit_code, 0, "{text}");
 }
 
-async fn allowed(session: &Session, text: &str) {
-    assert_eq!(finish(session, text).await.exit_code, 0, "{text}");
+async fn allowed(shell: &Shell, text: &str) {
+    assert_eq!(finish(shell, text).await.exit_code, 0, "{text}");
 }
 
 #[test]
 fn a_confined_shell_writes_only_where_it_may() {
-    within_walls(async |home, shells, session| {
-        let free = home.session(&shells, "free").await;
+    within_walls(async |home, shells, shell| {
+        let free = home.shell(&shells, "free").await;
         for text in [
             "echo x >a && mkdir d && mv a d/b && rm -r d",
             "echo x >\"$TMPDIR/a\" && rm \"$TMPDIR/a\"",
@@ -65,7 +65,7 @@ fn a_confined_shell_writes_only_where_it_may() {
             "python3 -c 'import pty, os; os.close(pty.openpty()[1])'",
             "[ \"$(cat <(echo through a pipe))\" = 'through a pipe' ]",
         ] {
-            allowed(&session, text).await;
+            allowed(&shell, text).await;
         }
         let attacks = [
             "echo x >\"$OUTSIDE/new\"",
@@ -75,18 +75,18 @@ fn a_confined_shell_writes_only_where_it_may() {
             "ln -s \"$OUTSIDE\" door; echo x >door/file",
             "setsid -w sh -c 'echo x >\"$OUTSIDE/new\"'",
             // What the sandbox itself lives by.
-            "echo x >>\"$ROOT/sessions/a/log\"",
-            "echo x >>\"$ROOT/sessions/a/index\"",
-            "echo x >|\"$ROOT/sessions/a/expected\"",
-            "echo x >|\"$ROOT/sessions/a/policy\"",
-            "rm \"$ROOT/sessions/a/session.json\"",
-            "mv \"$ROOT/sessions/a\" \"$ROOT/sessions/b\"",
+            "echo x >>\"$ROOT/shells/a/log\"",
+            "echo x >>\"$ROOT/shells/a/index\"",
+            "echo x >|\"$ROOT/shells/a/expected\"",
+            "echo x >|\"$ROOT/shells/a/policy\"",
+            "rm \"$ROOT/shells/a/shell.json\"",
+            "mv \"$ROOT/shells/a\" \"$ROOT/shells/b\"",
             "echo x >\"$ROOT/alive\"",
             "rm \"$ROOT/owner.lock\"",
-            "touch \"$ROOT/sessions/free/new\"",
+            "touch \"$ROOT/shells/free/new\"",
         ];
         for text in attacks {
-            refused(&session, text).await;
+            refused(&shell, text).await;
         }
         assert_eq!(fs::read(places(home).1.join("file")).unwrap(), b"kept");
         assert!(!places(home).1.join("new").exists());
@@ -99,20 +99,20 @@ fn a_confined_shell_writes_only_where_it_may() {
 
 #[test]
 fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
-    within_walls(async |home, shells, session| {
-        let free = home.session(&shells, "free").await;
+    within_walls(async |home, shells, shell| {
+        let free = home.shell(&shells, "free").await;
         let list = format!("tmux -S {}/tmux list-sessions", home.root().display());
         allowed(&free, &list).await;
-        refused(&session, &list).await;
+        refused(&shell, &list).await;
         let socket = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
-        refused(&session, socket).await;
-        allowed(&session, &socket.replace("AF_UNIX", "AF_INET")).await;
-        allowed(&session, &socket.replace("socket(socket.AF_UNIX)", "socketpair()")).await;
+        refused(&shell, socket).await;
+        allowed(&shell, &socket.replace("AF_UNIX", "AF_INET")).await;
+        allowed(&shell, &socket.replace("socket(socket.AF_UNIX)", "socketpair()")).await;
         if isolation::require(Level::Landlock).unwrap().signals {
             for process in [std::process::id(), shells.server().await.unwrap().pid] {
                 let signal = format!("kill -0 {process}");
                 allowed(&free, &signal).await;
-                refused(&session, &signal).await;
+                refused(&shell, &signal).await;
             }
         }
         // Allowed on request, and then all of them are.
@@ -125,37 +125,37 @@ fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
 
 #[test]
 fn everything_else_works_as_in_a_free_shell() {
-    within_walls(async |home, shells, session| {
-        assert_eq!(run(&session, "cd /usr; echo $PWD; (exit 3)").await, (3, "/usr\n".into()));
-        let job = session.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
-        until_printed(&session, 0, "up").await;
-        session.press(vec![Key::interrupt()]).await.unwrap();
+    within_walls(async |home, shells, shell| {
+        assert_eq!(run(&shell, "cd /usr; echo $PWD; (exit 3)").await, (3, "/usr\n".into()));
+        let job = shell.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
+        until_printed(&shell, 0, "up").await;
+        shell.press(vec![Key::interrupt()]).await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 130);
-        let result = finish(&session, "sleep 50 &").await;
+        let result = finish(&shell, "sleep 50 &").await;
         assert!(result.background_pid.is_some());
-        allowed(&session, "kill %1").await;
-        let job = session.run("read -r -p 'name? ' x; echo \"<$x>\"").await.unwrap();
-        until_printed(&session, 0, "name? ").await;
-        session.type_bytes("bob\r").await.unwrap();
+        allowed(&shell, "kill %1").await;
+        let job = shell.run("read -r -p 'name? ' x; echo \"<$x>\"").await.unwrap();
+        until_printed(&shell, 0, "name? ").await;
+        shell.type_bytes("bob\r").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
 
         // A shell that replaces another has the same walls, under the next owner too.
         let escape = "echo x >\"$OUTSIDE/new\"";
-        assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
-        refused(&session, escape).await;
-        drop((session, shells));
+        assert_eq!(finish(&shell, "exit 4").await.ended, Ended::ShellExited);
+        refused(&shell, escape).await;
+        drop((shell, shells));
         let shells = home.open().await;
-        let session = shells.get(&sandbox_test_support::id("a")).unwrap();
-        refused(&session, escape).await;
-        assert_eq!(finish(&session, "exit 4").await.ended, Ended::ShellExited);
-        refused(&session, escape).await;
-        assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
+        let shell = shells.get(&sandbox_test_support::id("a")).unwrap();
+        refused(&shell, escape).await;
+        assert_eq!(finish(&shell, "exit 4").await.ended, Ended::ShellExited);
+        refused(&shell, escape).await;
+        assert_eq!(run(&shell, "pwd").await, (0, "/usr\n".into()));
         shells.shut_down().await.unwrap();
     });
 }
 
 #[test]
-fn the_network_of_a_session_is_as_chosen() {
+fn the_network_of_a_shell_is_as_chosen() {
     if !landlock_works() || !isolation::require(Level::Landlock).unwrap().tcp {
         return;
     }
@@ -172,15 +172,15 @@ fn the_network_of_a_session_is_as_chosen() {
         ];
         for (name, network, code) in cases {
             let policy = Policy { network, ..policy(&home) };
-            let session = confined(&home, &shells, name, &policy).await;
-            assert_eq!(finish(&session, connect.as_str()).await.exit_code, code, "{name}");
+            let shell = confined(&home, &shells, name, &policy).await;
+            assert_eq!(finish(&shell, connect.as_str()).await.exit_code, code, "{name}");
         }
         shells.shut_down().await.unwrap();
     });
 }
 
 #[test]
-fn limits_bite_in_a_session_and_spare_its_keepers() {
+fn limits_bite_in_a_shell_and_spare_its_keepers() {
     test(async {
         const MIB: u64 = 1 << 20;
         let home = Home::new();
@@ -192,17 +192,17 @@ fn limits_bite_in_a_session_and_spare_its_keepers() {
             file_bytes: Some(MIB),
         };
         let policy = Policy { limits, ..Policy::default() };
-        let session = confined(&home, &shells, "a", &policy).await;
+        let shell = confined(&home, &shells, "a", &policy).await;
         // In a program of its own: the shell's own time goes on to the next command.
         let spin = "bash -c 'while :; do :; done'";
-        assert_eq!(finish(&session, spin).await.exit_code, 128 + 24, "SIGXCPU");
-        assert_ne!(finish(&session, "head -c 2000000 /dev/zero >big").await.exit_code, 0);
+        assert_eq!(finish(&shell, spin).await.exit_code, 128 + 24, "SIGXCPU");
+        assert_ne!(finish(&shell, "head -c 2000000 /dev/zero >big").await.exit_code, 0);
         assert_eq!(fs::metadata(home.work().join("big")).unwrap().len(), MIB);
         let grow = "bash -c 'x=$(head -c 400000000 /dev/zero | tr \"\\0\" x)'";
-        assert_ne!(finish(&session, grow).await.exit_code, 0);
-        assert_eq!(run(&session, "ulimit -Hu").await, (0, "4321\n".into()));
-        // The log is not a file of the session's: it may grow beyond.
-        let result = finish(&session, "head -c 3000000 /dev/zero | tr '\\0' x").await;
+        assert_ne!(finish(&shell, grow).await.exit_code, 0);
+        assert_eq!(run(&shell, "ulimit -Hu").await, (0, "4321\n".into()));
+        // The log is not a file of the shell's: it may grow beyond.
+        let result = finish(&shell, "head -c 3000000 /dev/zero | tr '\\0' x").await;
         assert_eq!((result.exit_code, result.lost), (0, 0));
         assert_eq!(result.output.end - result.output.start, 3_000_000);
         shells.shut_down().await.unwrap();
@@ -233,14 +233,14 @@ fn what_cannot_be_enforced_is_not_started() {
             );
         }
         assert!(shells.list().is_empty());
-        assert_eq!(fs::read_dir(home.root().join("sessions")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(home.root().join("shells")).unwrap().count(), 0);
         shells.shut_down().await.unwrap();
     });
 }
 
 /// Shared memory is open to every confined shell, and so would be the policies in it.
 #[test]
-fn the_state_directory_is_nowhere_that_every_session_may_write() {
+fn the_state_directory_is_nowhere_that_every_shell_may_write() {
     if !landlock_works() {
         return;
     }
@@ -267,15 +267,15 @@ fn the_state_directory_is_nowhere_that_every_session_may_write() {
 
 #[test]
 fn a_confined_shell_tells_what_it_exports() {
-    within_walls(async |_, shells, session| {
-        run(&session, "set -o vi; export SAID='by a\nconfined shell'").await;
-        let before = session.log().len().unwrap();
-        let exports = session.exports().await.unwrap();
+    within_walls(async |_, shells, shell| {
+        run(&shell, "set -o vi; export SAID='by a\nconfined shell'").await;
+        let before = shell.log().len().unwrap();
+        let exports = shell.exports().await.unwrap();
         let said = exports.iter().find(|(name, _)| name == "SAID");
         assert_eq!(said.unwrap().1, "by a\nconfined shell");
-        let (code, open) = run(&session, "ls -l /proc/self/fd | grep -c exports").await;
+        let (code, open) = run(&shell, "ls -l /proc/self/fd | grep -c exports").await;
         assert_eq!((code, &*open), (1, "0\n"), "no program has the file");
-        let after = session.log().read(before..session.log().len().unwrap()).unwrap();
+        let after = shell.log().read(before..shell.log().len().unwrap()).unwrap();
         assert!(!String::from_utf8_lossy(&after).contains("denied"));
         shells.shut_down().await.unwrap();
     });

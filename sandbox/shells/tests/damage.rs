@@ -16,17 +16,17 @@ fn a_damaged_process_number_does_not_lead_to_somebody_else() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let shell = session.status().shell;
-        drop((session, shells));
+        let shell = home.shell(&shells, "a").await;
+        let process = shell.status().shell;
+        drop((shell, shells));
         // Cut short, the number of another process: here it is ours.
-        let pid = home.root().join("sessions/a/pid");
+        let pid = home.root().join("shells/a/pid");
         for text in [std::process::id().to_string(), String::new()] {
             fs::write(&pid, text).unwrap();
             let shells = home.open().await;
-            let session = shells.get(&id("a")).expect("the session is found");
-            assert_eq!(session.status().shell, shell);
-            assert_eq!(run(&session, "echo alive").await, (0, "alive\n".into()));
+            let shell = shells.get(&id("a")).expect("the shell is found");
+            assert_eq!(shell.status().shell, process);
+            assert_eq!(run(&shell, "echo alive").await, (0, "alive\n".into()));
         }
         home.open().await.shut_down().await.unwrap();
     });
@@ -38,16 +38,16 @@ fn after_a_restart_a_command_has_lost_only_what_it_printed_itself() {
         let home = Home::new();
         let open = || home.open_with(Config { log_quota: 2000, ..home.config() });
         let shells = open().await;
-        let session = home.session(&shells, "a").await;
-        let flood = ended(&session.run("seq 1 10000").await.unwrap()).await;
+        let shell = home.shell(&shells, "a").await;
+        let flood = ended(&shell.run("seq 1 10000").await.unwrap()).await;
         assert!(flood.lost > 10_000, "{flood:?}");
-        session.run("read line; echo $line").await.unwrap();
-        drop((session, shells));
+        shell.run("read line; echo $line").await.unwrap();
+        drop((shell, shells));
         let shells = open().await;
-        let session = shells.get(&id("a")).expect("the session is found");
-        let job = session.latest().expect("the command is found");
+        let shell = shells.get(&id("a")).expect("the shell is found");
+        let job = shell.latest().expect("the command is found");
         job.started().await.unwrap();
-        session.type_bytes("word\r").await.unwrap();
+        shell.type_bytes("word\r").await.unwrap();
         let lost = ended(&job).await.lost;
         // What was typed is shown, too.
         assert_eq!(lost, "word\r\nword\r\n".len() as u64);
@@ -60,19 +60,19 @@ fn output_that_was_cut_from_a_log_is_told_as_lost() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let job = session.run("echo gone; read -r x; echo kept").await.unwrap();
+        let shell = home.shell(&shells, "a").await;
+        let job = shell.run("echo gone; read -r x; echo kept").await.unwrap();
         let from = start_of(&job).await;
-        until_printed(&session, from, "gone\r\n").await;
-        let log = fs::File::options().write(true).open(session.log().path()).unwrap();
+        until_printed(&shell, from, "gone\r\n").await;
+        let log = fs::File::options().write(true).open(shell.log().path()).unwrap();
         log.set_len(from).unwrap();
-        session.type_bytes("\r").await.unwrap();
+        shell.type_bytes("\r").await.unwrap();
         let result = ended(&job).await;
         assert_eq!((result.exit_code, result.lost), (0, "gone\r\n".len() as u64));
-        assert!(text_of(&session, &result).ends_with("kept\n"));
+        assert!(text_of(&shell, &result).ends_with("kept\n"));
         // Only that command has lost something.
-        let next = ended(&session.run("echo next").await.unwrap()).await;
-        assert_eq!((next.lost, &*text_of(&session, &next)), (0, "next\n"));
+        let next = ended(&shell.run("echo next").await.unwrap()).await;
+        assert_eq!((next.lost, &*text_of(&shell, &next)), (0, "next\n"));
         shells.shut_down().await.unwrap();
     });
 }
@@ -82,8 +82,8 @@ fn clients_of_former_owners_are_ended() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        run(&session, "kept=yes").await;
+        let shell = home.shell(&shells, "a").await;
+        run(&shell, "kept=yes").await;
         // Like the client of a killed owner that tmux does not let go.
         let mut client = Command::new("tmux")
             .arg("-S")
@@ -105,13 +105,13 @@ fn clients_of_former_owners_are_ended() {
             assert!(attached.await.unwrap());
         })
         .await;
-        drop((session, shells));
+        drop((shell, shells));
         let shells = home.open().await;
         within("the end of the former client", process.ended()).await.unwrap();
         client.wait().unwrap();
-        let session = shells.get(&id("a")).expect("the session is found");
-        let job = session.run("echo $kept").await.unwrap();
-        until_printed(&session, ended(&job).await.output.start, "yes\r\n").await;
+        let shell = shells.get(&id("a")).expect("the shell is found");
+        let job = shell.run("echo $kept").await.unwrap();
+        until_printed(&shell, ended(&job).await.output.start, "yes\r\n").await;
         shells.shut_down().await.unwrap();
     });
 }

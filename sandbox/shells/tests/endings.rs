@@ -12,19 +12,19 @@ fn the_code_is_known_however_fast_signals_follow_each_other() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let stubborn = "bash -c \"trap '' INT TERM; echo up; while :; do sleep 0.1; done\"";
         for round in 0..30 {
-            let job = session.run(stubborn).await.unwrap();
-            until_printed(&session, start_of(&job).await, "up").await;
-            session.press(vec![Key::interrupt()]).await.unwrap();
-            session.signal(Signal::Terminate).await.unwrap();
-            session.signal(Signal::Kill).await.unwrap();
+            let job = shell.run(stubborn).await.unwrap();
+            until_printed(&shell, start_of(&job).await, "up").await;
+            shell.press(vec![Key::interrupt()]).await.unwrap();
+            shell.signal(Signal::Terminate).await.unwrap();
+            shell.signal(Signal::Kill).await.unwrap();
             let code = ended(&job).await.exit_code;
             // The interrupt may come before the shell has taken the program's code.
             assert!(matches!(code, 137 | 130), "round {round}: {code}");
         }
-        assert_eq!(run(&session, "echo after").await, (0, "after\n".into()));
+        assert_eq!(run(&shell, "echo after").await, (0, "after\n".into()));
         shells.shut_down().await.unwrap();
     });
 }

@@ -15,7 +15,7 @@ fn printing_cannot_fake_a_result() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         // Everything that a command can learn about its own marker goes into files; each is then
         // printed with every secret-looking word in it made into an end marker.
         let forge = r#"
@@ -28,7 +28,7 @@ fn printing_cannot_fake_a_result() {
                     done
                 done
             }"#;
-        finish(&session, forge).await;
+        finish(&shell, forge).await;
         let cases = [
             (
                 "set -x",
@@ -67,7 +67,7 @@ fn printing_cannot_fake_a_result() {
                 "forge prompt",
                 "PROMPT_COMMAND=",
             ),
-            ("files", ":", "forge ../root/sessions/*/*", ":"),
+            ("files", ":", "forge ../root/shells/*/*", ":"),
             ("environ", ":", "cat /proc/$$/environ /proc/self/environ >e; forge e", ":"),
             (
                 "descriptors",
@@ -84,17 +84,17 @@ fn printing_cannot_fake_a_result() {
             ),
         ];
         for (name, before, during, after) in cases {
-            assert_eq!(finish(&session, before).await.exit_code, 0, "{name}");
-            let result = finish(&session, format!("{during}; echo the end; (exit 5)")).await;
+            assert_eq!(finish(&shell, before).await.exit_code, 0, "{name}");
+            let result = finish(&shell, format!("{during}; echo the end; (exit 5)")).await;
             assert_eq!(result.exit_code, 5, "{name}");
             assert_ne!(result.cwd, std::path::Path::new("/forged"), "{name}");
-            let output = String::from_utf8_lossy(&raw(&session, &result)).into_owned();
+            let output = String::from_utf8_lossy(&raw(&shell, &result)).into_owned();
             assert!(output.contains("the end"), "{name}: {output:?}");
-            assert_eq!(finish(&session, after).await.exit_code, 0, "{name}");
+            assert_eq!(finish(&shell, after).await.exit_code, 0, "{name}");
         }
         // A forged marker of the right shape is output like any other.
         let forged = "\x1b]7717;E;1;00000000000000000000000000000000;0;;u;h;/;\x07";
-        assert_eq!(run(&session, format!("printf '{forged}'; (exit 3)")).await, (3, forged.into()));
+        assert_eq!(run(&shell, format!("printf '{forged}'; (exit 3)")).await, (3, forged.into()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -163,14 +163,14 @@ fn an_old_stream_can_be_replayed_without_harm() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let mut eavesdropper = Eavesdropper::attach(&home);
         let clients =
             format!("tmux -S {}/tmux list-clients -t =s-a | wc -l", home.root().display());
         let attached = format!("until [ $({clients}) = 1 ]; do sleep 0.02; done");
-        finish(&session, attached).await;
-        assert_eq!(finish(&session, "echo the original; (exit 3)").await.exit_code, 3);
-        finish(&session, "echo 'the' 'end'").await;
+        finish(&shell, attached).await;
+        assert_eq!(finish(&shell, "echo the original; (exit 3)").await.exit_code, 3);
+        finish(&shell, "echo 'the' 'end'").await;
         let stream = eavesdropper.hear_until("the end\r\n");
         let markers = String::from_utf8_lossy(&stream).matches("]7717;").count();
         assert!(markers >= 4, "the stream has the markers: {markers}");
@@ -180,12 +180,12 @@ fn an_old_stream_can_be_replayed_without_harm() {
         for replay in ["cat stream", "grep -ao $'\\e]7717;[^\\a]*\\a' stream", "cat stream stream"]
         {
             let result =
-                finish(&session, format!("stty -opost; {replay}; stty opost; (exit 4)")).await;
+                finish(&shell, format!("stty -opost; {replay}; stty opost; (exit 4)")).await;
             assert_eq!(result.exit_code, 4, "{replay}");
-            let output = raw(&session, &result);
+            let output = raw(&shell, &result);
             assert!(String::from_utf8_lossy(&output).contains("]7717;E;"), "it is only text now");
         }
-        assert_eq!(run(&session, "echo after").await, (0, "after\n".into()));
+        assert_eq!(run(&shell, "echo after").await, (0, "after\n".into()));
         shells.shut_down().await.unwrap();
     });
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use sandbox_shells::{
-    Colours, Ended, InputHint, Job, Key, OnInput, Progress, Session, Signal, StillRunning, Wait,
-    Why, render,
+    Colours, Ended, InputHint, Job, Key, OnInput, Phase, Progress, Shell, Signal, StillRunning,
+    Wait, Why, render,
 };
 use sandbox_test_support::{
     Home, LIMIT, ended, finish, recorders, run, start_of, test, text_of, until_printed, within,
@@ -23,14 +23,14 @@ async fn still_running(job: &Job, wait: Wait) -> StillRunning {
     }
 }
 
-fn screen(session: &Session, job: &Job) -> String {
-    let output = session.log().read(job.output().unwrap()).unwrap();
-    render(&output, session.size(), Colours::Strip)
+fn screen(shell: &Shell, job: &Job) -> String {
+    let output = shell.log().read(job.output().unwrap()).unwrap();
+    render(&output, shell.size(), Colours::Strip)
 }
 
-async fn press(session: &Session, keys: &[&str]) {
+async fn press(shell: &Shell, keys: &[&str]) {
     let keys = keys.iter().map(|key| key.parse::<Key>().unwrap()).collect::<Vec<_>>();
-    session.press(keys).await.unwrap();
+    shell.press(keys).await.unwrap();
 }
 
 #[test]
@@ -38,11 +38,11 @@ fn a_wait_ends_but_the_command_goes_on() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let fifo = home.work().join("gate");
-        finish(&session, "mkfifo gate").await;
+        finish(&shell, "mkfifo gate").await;
 
-        let job = session
+        let job = shell
             .run("echo one; read -r line <gate; echo two; sleep 0.1; echo three")
             .await
             .unwrap();
@@ -50,24 +50,24 @@ fn a_wait_ends_but_the_command_goes_on() {
         let running = still_running(&job, Wait::until_quiet(Duration::from_millis(400))).await;
         assert!(begun.elapsed() >= Duration::from_millis(400));
         assert_eq!((running.why, running.input), (Why::Quiet, InputHint::None));
-        assert_eq!(session.log().read(running.output.clone()).unwrap(), b"one\r\n");
+        assert_eq!(shell.log().read(running.output.clone()).unwrap(), b"one\r\n");
 
         let running = still_running(&job, Wait::at_most(Duration::from_millis(100))).await;
         assert_eq!(running.why, Why::Limit);
         fs::write(&fifo, "go\n").unwrap();
         let result = ended(&job).await;
         // What is new since the earlier answer lies behind its end.
-        let new = session.log().read(running.output.end..result.output.end).unwrap();
+        let new = shell.log().read(running.output.end..result.output.end).unwrap();
         assert_eq!(new, b"two\r\nthree\r\n");
 
         // Output that keeps coming postpones the soft limit.
-        let job = session.run("for i in {1..14}; do echo $i; sleep 0.2; done").await.unwrap();
+        let job = shell.run("for i in {1..14}; do echo $i; sleep 0.2; done").await.unwrap();
         let wait = Wait { quiet: Some(Duration::from_secs(2)), ..Wait::at_most(LIMIT) };
         assert!(matches!(job.wait(wait).await.unwrap(), Progress::Finished(_)));
 
-        // Several may wait at once, and the latest job is known to the session.
-        let job = session.run("sleep 0.2; (exit 6)").await.unwrap();
-        let other = session.latest().unwrap();
+        // Several may wait at once, and the latest job is known to the shell.
+        let job = shell.run("sleep 0.2; (exit 6)").await.unwrap();
+        let other = shell.latest().unwrap();
         let (first, second) = tokio::join!(ended(&job), ended(&other));
         assert_eq!((first.exit_code, second.exit_code), (6, 6));
         shells.shut_down().await.unwrap();
@@ -79,7 +79,7 @@ fn waiting_for_input_is_seen_but_is_no_end() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         for (text, hint, answer, end) in [
             ("read -r -p 'name? ' x; echo \"got $x\"", InputHint::Line, "bob\r", "got bob\n"),
             (
@@ -97,12 +97,12 @@ fn waiting_for_input_is_seen_but_is_no_end() {
                 "6\n",
             ),
         ] {
-            let job = session.run(text).await.unwrap();
+            let job = shell.run(text).await.unwrap();
             let running = still_running(&job, Wait::until_input(LIMIT)).await;
             assert_eq!((running.why, running.input), (Why::Input, hint), "{text}");
-            session.type_bytes(answer).await.unwrap();
+            shell.type_bytes(answer).await.unwrap();
             let result = ended(&job).await;
-            let output = text_of(&session, &result);
+            let output = text_of(&shell, &result);
             assert!(output.ends_with(end), "{text}: {output:?}");
             assert!(!output.contains("secret"), "a password is not echoed");
         }
@@ -112,13 +112,13 @@ fn waiting_for_input_is_seen_but_is_no_end() {
             "echo working; sleep 0.5; read -r -p 'name? ' x",
             "printf 'name? '; sleep 0.5; read -r x",
         ] {
-            let job = session.run(text).await.unwrap();
+            let job = shell.run(text).await.unwrap();
             let running = within("the question", still_running(&job, late)).await;
             assert_eq!((running.why, running.input), (Why::Input, InputHint::Line), "{text}");
-            session.type_bytes("bob\r").await.unwrap();
+            shell.type_bytes("bob\r").await.unwrap();
             assert_eq!(ended(&job).await.exit_code, 0);
         }
-        let job = session.run("sleep 1").await.unwrap();
+        let job = shell.run("sleep 1").await.unwrap();
         let wait = Wait { on_input: OnInput::Return, ..Wait::at_most(Duration::from_millis(500)) };
         assert_eq!(
             still_running(&job, wait).await.input,
@@ -135,34 +135,34 @@ fn interactive_programs_can_be_used() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
 
-        let job = session.run("python3 -i -q").await.unwrap();
-        until_printed(&session, 0, ">>> ").await;
-        session.type_bytes("x = 6 * 7\rprint('answer', x)\r").await.unwrap();
-        until_printed(&session, start_of(&job).await, "answer 42").await;
+        let job = shell.run("python3 -i -q").await.unwrap();
+        until_printed(&shell, 0, ">>> ").await;
+        shell.type_bytes("x = 6 * 7\rprint('answer', x)\r").await.unwrap();
+        until_printed(&shell, start_of(&job).await, "answer 42").await;
         let running = still_running(&job, Wait::until_input(LIMIT)).await;
         assert_eq!(running.why, Why::Input);
-        press(&session, &["C-d"]).await;
+        press(&shell, &["C-d"]).await;
         assert_eq!(ended(&job).await.exit_code, 0);
 
-        let job = session.run("vim -u NONE -N new.txt").await.unwrap();
-        until_printed(&session, start_of(&job).await, "new.txt").await;
+        let job = shell.run("vim -u NONE -N new.txt").await.unwrap();
+        until_printed(&shell, start_of(&job).await, "new.txt").await;
         still_running(&job, Wait::until_input(LIMIT)).await;
-        session.type_bytes("ihello from vim").await.unwrap();
-        until_printed(&session, start_of(&job).await, "vim").await;
-        press(&session, &["ESC"]).await;
-        session.type_bytes(":wq\r").await.unwrap();
+        shell.type_bytes("ihello from vim").await.unwrap();
+        until_printed(&shell, start_of(&job).await, "vim").await;
+        press(&shell, &["ESC"]).await;
+        shell.type_bytes(":wq\r").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
-        assert_eq!(run(&session, "cat new.txt").await, (0, "hello from vim\n".into()));
+        assert_eq!(run(&shell, "cat new.txt").await, (0, "hello from vim\n".into()));
 
-        let job = session.run("seq 1 500 | less").await.unwrap();
+        let job = shell.run("seq 1 500 | less").await.unwrap();
         let running = still_running(&job, Wait::until_input(LIMIT)).await;
         assert_eq!(running.input, InputHint::Keys);
-        assert!(screen(&session, &job).starts_with("1\n2\n3\n"));
-        session.type_bytes("G").await.unwrap();
-        until_printed(&session, start_of(&job).await, "500").await;
-        session.type_bytes("q").await.unwrap();
+        assert!(screen(&shell, &job).starts_with("1\n2\n3\n"));
+        shell.type_bytes("G").await.unwrap();
+        until_printed(&shell, start_of(&job).await, "500").await;
+        shell.type_bytes("q").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
 
         // A tmux inside ours, with its own server.
@@ -171,11 +171,11 @@ fn interactive_programs_can_be_used() {
             "tmux -S {} -f /dev/null new-session 'echo inside; read -r x'",
             socket.display()
         );
-        let job = session.run(nested).await.unwrap();
-        until_printed(&session, start_of(&job).await, "inside").await;
-        session.type_bytes("\r").await.unwrap();
+        let job = shell.run(nested).await.unwrap();
+        until_printed(&shell, start_of(&job).await, "inside").await;
+        shell.type_bytes("\r").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
-        assert_eq!(run(&session, "echo after").await, (0, "after\n".into()));
+        assert_eq!(run(&shell, "echo after").await, (0, "after\n".into()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -185,16 +185,16 @@ fn what_is_typed_is_typed_however_long_it_is_and_whatever_it_spells() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        finish(&session, "stty -echo").await;
+        let shell = home.shell(&shells, "a").await;
+        finish(&shell, "stty -echo").await;
         // Names of keys, what tmux takes for the end of a command, and more than it takes at once.
         let mut text = String::from("Up\nEnter\nC-c\n;\nsend-keys;\n#{pid} %H $x\n");
         while text.len() < 100_000 {
             text.push_str("a line like many others, with 'quotes', \\ and ünïcödé\n");
         }
-        let job = session.run("cat >typed; (exit 3)").await.unwrap();
+        let job = shell.run("cat >typed; (exit 3)").await.unwrap();
         job.started().await.unwrap();
-        session.type_bytes(text.replace('\n', "\r") + "\x04").await.unwrap();
+        shell.type_bytes(text.replace('\n', "\r") + "\x04").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 3);
         assert_eq!(fs::read_to_string(home.work().join("typed")).unwrap(), text);
         shells.shut_down().await.unwrap();
@@ -206,17 +206,17 @@ fn background_jobs_live_on_and_may_print_later() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        finish(&session, "mkfifo gate").await;
-        let result = finish(&session, "{ read -r x <gate; echo late; } &").await;
+        let shell = home.shell(&shells, "a").await;
+        finish(&shell, "mkfifo gate").await;
+        let result = finish(&shell, "{ read -r x <gate; echo late; } &").await;
         assert_eq!(result.exit_code, 0);
-        let from = session.log().len().unwrap();
+        let from = shell.log().len().unwrap();
         fs::write(home.work().join("gate"), "go\n").unwrap();
-        until_printed(&session, from, "late").await;
-        assert_eq!(run(&session, "jobs -p | wc -l").await.0, 0);
-        let (_, output) = run(&session, "set +o noclobber; : device; true & wait").await;
+        until_printed(&shell, from, "late").await;
+        assert_eq!(run(&shell, "jobs -p | wc -l").await.0, 0);
+        let (_, output) = run(&shell, "set +o noclobber; : device; true & wait").await;
         assert!(output.starts_with("[1] "), "{output}");
-        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        assert_eq!(run(&shell, "echo next").await, (0, "next\n".into()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -226,19 +226,19 @@ fn a_persons_program_in_the_foreground_is_respected() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let from = session.log().len().unwrap();
-        session.type_bytes("sh -c 'echo by hand; exec cat'\r").await.unwrap();
-        until_printed(&session, from, "by hand\r\n").await;
-        let error = session.run("echo x").await.unwrap_err();
+        let shell = home.shell(&shells, "a").await;
+        let from = shell.log().len().unwrap();
+        shell.type_bytes("sh -c 'echo by hand; exec cat'\r").await.unwrap();
+        until_printed(&shell, from, "by hand\r\n").await;
+        let error = shell.run("echo x").await.unwrap_err();
         assert!(matches!(error, sandbox_shells::Error::OccupiedByHand(_)), "{error}");
         // Half a line that somebody has typed is cleared away, not run.
-        let from = session.log().len().unwrap();
-        press(&session, &["C-d"]).await;
-        until_printed(&session, from, "\x1b[?2004h").await;
-        session.type_bytes("echo half a li").await.unwrap();
-        until_printed(&session, from, "half a li").await;
-        assert_eq!(run(&session, "echo whole").await, (0, "whole\n".into()));
+        let from = shell.log().len().unwrap();
+        press(&shell, &["C-d"]).await;
+        until_printed(&shell, from, "\x1b[?2004h").await;
+        shell.type_bytes("echo half a li").await.unwrap();
+        until_printed(&shell, from, "half a li").await;
+        assert_eq!(run(&shell, "echo whole").await, (0, "whole\n".into()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -256,20 +256,20 @@ fn a_person_who_looks_through_the_history_holds_nothing_up() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let look_back = || tmux(&home, &["copy-mode", "-t", "=s-a:"]);
         look_back();
         let before = Instant::now();
-        assert_eq!(run(&session, "echo through").await, (0, "through\n".into()));
+        assert_eq!(run(&shell, "echo through").await, (0, "through\n".into()));
         assert!(before.elapsed() < Duration::from_secs(2), "at once, not at a second try");
         // Nor is what a program waits for.
-        let job = session.run("read -r line; echo \"<$line>\"; sleep 1000").await.unwrap();
+        let job = shell.run("read -r line; echo \"<$line>\"; sleep 1000").await.unwrap();
         let from = start_of(&job).await;
         look_back();
-        session.type_bytes("typed\r").await.unwrap();
-        until_printed(&session, from, "<typed>").await;
+        shell.type_bytes("typed\r").await.unwrap();
+        until_printed(&shell, from, "<typed>").await;
         look_back();
-        press(&session, &["C-c"]).await;
+        press(&shell, &["C-c"]).await;
         assert_eq!(ended(&job).await.exit_code, 130);
         // While nobody types, the person is left alone.
         look_back();
@@ -286,8 +286,8 @@ fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        assert_eq!(run(&session, "(exit 3)").await.0, 3);
+        let shell = home.shell(&shells, "a").await;
+        assert_eq!(run(&shell, "(exit 3)").await.0, 3);
         for (typed, setting) in [
             ("cat <<END\r", "trap 'echo trapped' INT"),
             ("for x in 1 2\r", "trap '' INT"),
@@ -297,22 +297,22 @@ fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
             ("echo \\\r", "true"),
         ] {
             for line in typed.split_inclusive('\r') {
-                let from = session.log().len().unwrap();
-                session.type_bytes(line).await.unwrap();
+                let from = shell.log().len().unwrap();
+                shell.type_bytes(line).await.unwrap();
                 // bash begins to edit the line after it.
-                until_printed(&session, from, "\x1b[?2004h").await;
+                until_printed(&shell, from, "\x1b[?2004h").await;
             }
             let before = Instant::now();
             assert_eq!(
-                run(&session, "echo $? ${PIPESTATUS[@]}").await,
+                run(&shell, "echo $? ${PIPESTATUS[@]}").await,
                 (0, "3 3\n".into()),
                 "{typed:?}"
             );
             // The call is made again after three seconds, which would do without that.
             assert!(before.elapsed() < Duration::from_millis(2900), "at once: {typed:?}");
-            assert_eq!(run(&session, format!("{setting}; (exit 3)")).await, (3, String::new()));
+            assert_eq!(run(&shell, format!("{setting}; (exit 3)")).await, (3, String::new()));
         }
-        assert_eq!(session.status().restarts, 0);
+        assert_eq!(shell.status().restarts, 0);
         shells.shut_down().await.unwrap();
     });
 }
@@ -323,14 +323,14 @@ fn a_command_that_is_not_heard_of_is_not_run_again() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let recorder = recorders(&home)[0];
         let signal = |name: &str| {
             let sent = Command::new("kill").args([name, &recorder.to_string()]).status().unwrap();
             assert!(sent.success());
         };
         signal("-STOP");
-        let job = session.run("echo once >> times").await.unwrap();
+        let job = shell.run("echo once >> times").await.unwrap();
         // Longer than the call waits before it is made again.
         let wait = Wait { limit: Some(Duration::from_secs(7)), ..Wait::default() };
         still_running(&job, wait).await;
@@ -347,16 +347,16 @@ fn a_command_that_is_interrupted_before_it_begins_never_does() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        finish(&session, "true").await;
-        let start = session.log().len().unwrap();
+        let shell = home.shell(&shells, "a").await;
+        finish(&shell, "true").await;
+        let start = shell.log().len().unwrap();
         // Takes the call for an answer.
-        session.type_bytes("read -ep 'who? ' x\r").await.unwrap();
-        until_printed(&session, start, "\x1b[?2004hwho? ").await;
-        let job = within("the call", session.run("echo one >>times")).await.unwrap();
-        session.press(vec![Key::interrupt()]).await.unwrap();
+        shell.type_bytes("read -ep 'who? ' x\r").await.unwrap();
+        until_printed(&shell, start, "\x1b[?2004hwho? ").await;
+        let job = within("the call", shell.run("echo one >>times")).await.unwrap();
+        shell.press(vec![Key::interrupt()]).await.unwrap();
         assert_eq!(ended(&job).await.exit_code, -1);
-        assert_eq!(run(&session, "echo two >>times; (exit 2)").await.0, 2);
+        assert_eq!(run(&shell, "echo two >>times; (exit 2)").await.0, 2);
         assert_eq!(fs::read_to_string(home.work().join("times")).unwrap(), "two\n");
         shells.shut_down().await.unwrap();
     });
@@ -367,20 +367,17 @@ fn keys_that_were_begun_and_traps_do_not_hold_up_a_command() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        finish(&session, "trap 'exit 3' INT; v=1").await;
+        let shell = home.shell(&shells, "a").await;
+        finish(&shell, "trap 'exit 3' INT; v=1").await;
         for key in ["ESC", "C-x", "C-v"] {
-            press(&session, &[key]).await;
-            assert_eq!(run(&session, "echo v=$v").await, (0, "v=1\n".into()), "{key}");
+            press(&shell, &[key]).await;
+            assert_eq!(run(&shell, "echo v=$v").await, (0, "v=1\n".into()), "{key}");
         }
         // What refuses our call lets nothing begin, and that is said.
-        finish(
-            &session,
-            "trap - INT; shopt -s extdebug; trap '[[ $BASH_COMMAND == echo* ]]' DEBUG",
-        )
-        .await;
-        assert_eq!(finish(&session, "echo hi").await.exit_code, -1);
-        session.close().await.unwrap();
+        finish(&shell, "trap - INT; shopt -s extdebug; trap '[[ $BASH_COMMAND == echo* ]]' DEBUG")
+            .await;
+        assert_eq!(finish(&shell, "echo hi").await.exit_code, -1);
+        shell.close().await.unwrap();
         shells.shut_down().await.unwrap();
     });
 }
@@ -390,16 +387,16 @@ fn another_bash_in_the_place_of_the_shell_gets_no_keys() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let job = session.run("exec bash --norc").await.unwrap();
+        let shell = home.shell(&shells, "a").await;
+        let job = shell.run("exec bash --norc").await.unwrap();
         let from = start_of(&job).await;
-        until_printed(&session, from, "bash-").await;
+        until_printed(&shell, from, "bash-").await;
         let progress = still_running(&job, Wait::at_most(Duration::from_secs(1))).await;
         assert_eq!(progress.input, InputHint::Keys);
-        session.type_bytes("echo here; exit 6\r").await.unwrap();
+        shell.type_bytes("echo here; exit 6\r").await.unwrap();
         let result = ended(&job).await;
         assert_eq!((result.exit_code, &result.ended), (6, &Ended::ShellExited));
-        assert!(!text_of(&session, &result).contains("77"), "{}", text_of(&session, &result));
+        assert!(!text_of(&shell, &result).contains("77"), "{}", text_of(&shell, &result));
         shells.shut_down().await.unwrap();
     });
 }
@@ -409,18 +406,18 @@ fn a_program_that_has_left_its_terminal_has_no_foreground_to_signal() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let leave = "import fcntl, os, termios, time; fcntl.ioctl(0, termios.TIOCNOTTY); \
             os.write(1, b'left'); time.sleep(1000)";
-        let job = session.run(format!("exec python3 -c \"{leave}\"")).await.unwrap();
-        until_printed(&session, start_of(&job).await, "left").await;
-        session.signal(Signal::Terminate).await.unwrap();
+        let job = shell.run(format!("exec python3 -c \"{leave}\"")).await.unwrap();
+        until_printed(&shell, start_of(&job).await, "left").await;
+        shell.signal(Signal::Terminate).await.unwrap();
         assert!(job.result().is_none());
-        within("closing", session.close()).await.unwrap();
-        // What it has printed can be read, though the session is gone.
+        within("closing", shell.close()).await.unwrap();
+        // What it has printed can be read, though the shell is gone.
         let result = job.result().unwrap();
-        assert_eq!(result.ended, Ended::SessionClosed);
-        assert!(text_of(&session, &result).starts_with("left"));
+        assert_eq!(result.ended, Ended::ShellClosed);
+        assert!(text_of(&shell, &result).starts_with("left"));
         shells.shut_down().await.unwrap();
     });
 }
@@ -430,13 +427,13 @@ fn jobs_that_print_all_the_time_split_no_report() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let noise = "(while :; do printf '\\033]7717;noise;%s\\007{\"x\":1}\\n' $RANDOM; done) &";
-        finish(&session, format!("{noise} {noise}")).await;
+        finish(&shell, format!("{noise} {noise}")).await;
         for code in 0..40 {
-            assert_eq!(finish(&session, format!("(exit {code})")).await.exit_code, code);
+            assert_eq!(finish(&shell, format!("(exit {code})")).await.exit_code, code);
         }
-        finish(&session, "kill %1 %2").await;
+        finish(&shell, "kill %1 %2").await;
         shells.shut_down().await.unwrap();
     });
 }
@@ -446,13 +443,48 @@ fn a_call_that_something_else_took_is_made_again() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let from = session.log().len().unwrap();
-        session.type_bytes("read -ep one: a; read -ep two: b; read -ep three: c\r").await.unwrap();
-        until_printed(&session, from, "one:").await;
-        until_printed(&session, from, "\x1b[?2004l").await;
-        assert_eq!(run(&session, "echo through").await, (0, "through\n".into()));
-        assert_eq!(session.status().restarts, 0);
+        let shell = home.shell(&shells, "a").await;
+        let from = shell.log().len().unwrap();
+        shell.type_bytes("read -ep one: a; read -ep two: b; read -ep three: c\r").await.unwrap();
+        until_printed(&shell, from, "one:").await;
+        until_printed(&shell, from, "\x1b[?2004l").await;
+        assert_eq!(run(&shell, "echo through").await, (0, "through\n".into()));
+        assert_eq!(shell.status().restarts, 0);
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// Whoever went away before the shell was ready has not been told of a command, and does not know that it runs.
+#[test]
+fn a_command_whose_caller_has_gone_away_is_not_begun() {
+    test(async {
+        let home = Home::new();
+        let gate = home.work().join("gate");
+        Command::new("mkfifo").arg(&gate).status().unwrap();
+        let shells = home.open().await;
+        let shell = home.shell(&shells, "a").await;
+        fs::write(home.work().join(".bashrc"), "read -r x <~/gate").unwrap();
+        let job = shell.run("exit 3").await.unwrap();
+        let is_starting = async {
+            while shell.status().phase != Phase::Starting {
+                tokio::task::yield_now().await;
+            }
+        };
+        within("the next shell", is_starting).await;
+        let impatient = shell.run("echo ran >ran");
+        let waited = tokio::time::timeout(Duration::from_millis(100), impatient).await;
+        assert!(waited.is_err(), "the shell waits at the gate");
+        let patient = tokio::spawn({
+            let shell = shell.clone();
+            async move { shell.run("ls ran; (exit 4)").await }
+        });
+        tokio::task::yield_now().await;
+        fs::write(&gate, "go\n").unwrap();
+        assert_eq!(ended(&job).await.exit_code, 3);
+        let job = within("its turn", patient).await.unwrap();
+        // The one who has gone away was the first in the row, and keeps nobody from the prompt.
+        assert_eq!(ended(&job.unwrap()).await.exit_code, 4);
+        assert!(!home.work().join("ran").exists());
         shells.shut_down().await.unwrap();
     });
 }

@@ -1,4 +1,4 @@
-//! Processes that are killed at any moment: nothing is lost that was logged, and the session goes on.
+//! Processes that are killed at any moment: nothing is lost that was logged, and the shell goes on.
 //!
 //! A seed decides the moments. They fall into other steps of the work on each machine, which is the
 //! purpose; the seed of a run that fails is printed, and `SANDBOX_SEED` sets it.
@@ -8,7 +8,7 @@
 use std::{env, fs, process::Command, time::Duration};
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use sandbox_shells::{Config, Ended, Key, Phase, ProcessId, Progress, Session, Wait};
+use sandbox_shells::{Config, Ended, Key, Phase, ProcessId, Progress, Shell, Wait};
 use sandbox_test_support::{
     Home, Owner, control_client, ended, id, kill, processes_with, recorders, run, start_of, test,
     text_of, until_changed, until_gone, until_printed, within,
@@ -34,7 +34,7 @@ async fn any_moment(random: &mut StdRng, at_most: Duration) {
 }
 
 fn log(home: &Home) -> Vec<u8> {
-    fs::read(home.root().join("sessions/a/log")).unwrap_or_default()
+    fs::read(home.root().join("shells/a/log")).unwrap_or_default()
 }
 
 /// Whether all lines are there, in their order; otherwise the gap must be marked.
@@ -62,26 +62,26 @@ fn owners_may_be_killed_at_any_moment() {
             owner.kill();
             let logged = log(&home);
             let shells = home.open().await;
-            let session = match shells.get(&id("a")) {
-                Some(session) => {
+            let shell = match shells.get(&id("a")) {
+                Some(shell) => {
                     assert!(log(&home).starts_with(&logged), "what was logged is there");
-                    session
+                    shell
                 }
                 None => {
-                    assert_eq!(known, 0, "only a session that was half made is gone");
-                    home.session(&shells, "a").await
+                    assert_eq!(known, 0, "only a shell that was half made is gone");
+                    home.shell(&shells, "a").await
                 }
             };
-            if let Some(job) = session.latest().filter(|job| job.seq() > known) {
+            if let Some(job) = shell.latest().filter(|job| job.seq() > known) {
                 let result = ended(&job).await;
                 assert_eq!((result.exit_code, result.lost), (3, 0), "round {round}");
-                let output = text_of(&session, &result);
+                let output = text_of(&shell, &result);
                 check_lines(&output);
                 assert!(!output.contains(GAP), "the recorder does not care");
             }
-            assert_eq!(run(&session, format!("echo {round}")).await, (0, format!("{round}\n")));
-            known = session.latest().unwrap().seq();
-            drop((session, shells));
+            assert_eq!(run(&shell, format!("echo {round}")).await, (0, format!("{round}\n")));
+            known = shell.latest().unwrap().seq();
+            drop((shell, shells));
         }
         home.open().await.shut_down().await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
@@ -89,7 +89,7 @@ fn owners_may_be_killed_at_any_moment() {
 }
 
 #[test]
-fn owners_may_be_killed_at_the_birth_of_a_session() {
+fn owners_may_be_killed_at_the_birth_of_a_shell() {
     test(async {
         let mut random = seeded();
         for _ in 0..ROUNDS / 4 {
@@ -98,14 +98,14 @@ fn owners_may_be_killed_at_the_birth_of_a_session() {
             any_moment(&mut random, Duration::from_millis(60)).await;
             owner.kill();
             let shells = home.open().await;
-            let session = match shells.get(&id("a")) {
-                Some(session) => session,
-                None => home.session(&shells, "a").await,
+            let shell = match shells.get(&id("a")) {
+                Some(shell) => shell,
+                None => home.shell(&shells, "a").await,
             };
-            if let Some(job) = session.latest() {
+            if let Some(job) = shell.latest() {
                 ended(&job).await;
             }
-            assert_eq!(run(&session, "echo born").await, (0, "born\n".into()));
+            assert_eq!(run(&shell, "echo born").await, (0, "born\n".into()));
             shells.shut_down().await.unwrap();
             assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
         }
@@ -122,26 +122,26 @@ fn a_command_that_never_reached_its_shell_is_sent_by_the_next_owner() {
         until_expected(&home, "2 command").await;
         owner.kill();
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        let job = session.latest().unwrap();
+        let shell = shells.get(&id("a")).unwrap();
+        let job = shell.latest().unwrap();
         let result = ended(&job).await;
         assert_eq!((job.seq(), result.exit_code), (2, 4));
-        assert_eq!(text_of(&session, &result), "second\n");
+        assert_eq!(text_of(&shell, &result), "second\n");
         shells.shut_down().await.unwrap();
     });
 }
 
-/// A session at whose prompt the next key is taken as it is, and which nobody owns.
+/// A shell at whose prompt the next key is taken as it is, and which nobody owns.
 async fn with_a_key_that_takes_the_call(home: &Home) {
     let shells = home.open().await;
-    let session = home.session(&shells, "a").await;
-    assert_eq!(run(&session, "echo first").await, (0, "first\n".into()));
-    session.press(["C-v".parse::<Key>().unwrap()]).await.unwrap();
+    let shell = home.shell(&shells, "a").await;
+    assert_eq!(run(&shell, "echo first").await, (0, "first\n".into()));
+    shell.press(["C-v".parse::<Key>().unwrap()]).await.unwrap();
 }
 
 /// Waits until an owner has said what it expects of the shell.
 async fn until_expected(home: &Home, wanted: &str) {
-    let file = home.root().join("sessions/a/expected");
+    let file = home.root().join("shells/a/expected");
     let is_wanted = || fs::read_to_string(&file).is_ok_and(|text| text.starts_with(wanted));
     until_changed(&file, "the command", is_wanted).await;
 }
@@ -152,20 +152,20 @@ fn a_command_that_was_called_off_is_not_run_by_the_next_owner() {
         let home = Home::new();
         with_a_key_that_takes_the_call(&home).await;
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        let job = session.run("echo ran >ran").await.unwrap();
-        session.press([Key::interrupt()]).await.unwrap();
+        let shell = shells.get(&id("a")).unwrap();
+        let job = shell.run("echo ran >ran").await.unwrap();
+        shell.press([Key::interrupt()]).await.unwrap();
         assert_eq!(ended(&job).await.exit_code, -1);
-        drop((job, session, shells));
+        drop((job, shell, shells));
         for _ in 0..2 {
             let shells = home.open().await;
-            let session = shells.get(&id("a")).unwrap();
-            assert_eq!(session.latest().unwrap().result().unwrap().exit_code, -1);
-            assert_eq!(session.status().phase, Phase::Idle);
+            let shell = shells.get(&id("a")).unwrap();
+            assert_eq!(shell.latest().unwrap().result().unwrap().exit_code, -1);
+            assert_eq!(shell.status().phase, Phase::Idle);
         }
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        assert_eq!(run(&session, "ls").await, (0, String::new()));
+        let shell = shells.get(&id("a")).unwrap();
+        assert_eq!(run(&shell, "ls").await, (0, String::new()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -175,9 +175,9 @@ fn a_command_whose_word_comes_late_is_not_run_again_by_the_next_owner() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        run(&session, "true").await;
-        drop((session, shells));
+        let shell = home.shell(&shells, "a").await;
+        run(&shell, "true").await;
+        drop((shell, shells));
         let recorder = recorders(&home)[0].to_string();
         let signal = |name: &str| {
             let sent = Command::new("kill").args([name, &recorder]).status();
@@ -189,14 +189,14 @@ fn a_command_whose_word_comes_late_is_not_run_again_by_the_next_owner() {
         until_changed(&home.work(), "the command", || times.exists()).await;
         owner.kill();
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        let job = session.latest().unwrap();
+        let shell = shells.get(&id("a")).unwrap();
+        let job = shell.latest().unwrap();
         // Longer than it takes to call again a shell that has not begun.
         let wait = Wait { limit: Some(Duration::from_secs(5)), ..Wait::default() };
         assert!(matches!(job.wait(wait).await.unwrap(), Progress::Running(_)));
         signal("-CONT");
         let result = ended(&job).await;
-        assert_eq!((result.exit_code, &*text_of(&session, &result)), (0, "did\n"));
+        assert_eq!((result.exit_code, &*text_of(&shell, &result)), (0, "did\n"));
         assert_eq!(fs::read_to_string(times).unwrap(), "ran\n");
         shells.shut_down().await.unwrap();
     });
@@ -209,29 +209,29 @@ fn a_start_whose_word_was_lost_is_asked_for_by_the_next_owner() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        assert_eq!(run(&session, "x=kept; touch once").await, (0, String::new()));
-        drop((session, shells));
-        let expected = home.root().join("sessions/a/expected");
+        let shell = home.shell(&shells, "a").await;
+        assert_eq!(run(&shell, "x=kept; touch once").await, (0, String::new()));
+        drop((shell, shells));
+        let expected = home.root().join("shells/a/expected");
         fs::write(expected, "9 start-up 00 00\n").unwrap();
         fs::remove_file(home.work().join("once")).unwrap();
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        assert_eq!(run(&session, "echo $x; ls").await, (0, "kept\n".into()), "the same shell");
-        assert_eq!(session.status().restarts, 0);
+        let shell = shells.get(&id("a")).unwrap();
+        assert_eq!(run(&shell, "echo $x; ls").await, (0, "kept\n".into()), "the same shell");
+        assert_eq!(shell.status().restarts, 0);
         shells.shut_down().await.unwrap();
     });
 }
 
 async fn until_recorders(home: &Home, number: usize) {
-    let index = home.root().join("sessions/a/index");
+    let index = home.root().join("shells/a/index");
     until_changed(&index, "another recorder", || recorders(home).len() >= number).await;
 }
 
 /// Every command says its code, and every command after the gap is recorded whole.
-async fn check_after_gap(home: &Home, session: &Session, deaths: usize) {
+async fn check_after_gap(home: &Home, shell: &Shell, deaths: usize) {
     until_recorders(home, deaths + 1).await;
-    assert_eq!(run(session, "echo whole; (exit 5)").await, (5, "whole\n".into()));
+    assert_eq!(run(shell, "echo whole; (exit 5)").await, (5, "whole\n".into()));
 }
 
 #[test]
@@ -239,19 +239,19 @@ fn recorders_may_be_killed_at_any_moment() {
     test(async {
         let (home, mut random) = (Home::new(), seeded());
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         for round in 0..ROUNDS {
-            let job = session.run(printing(3)).await.unwrap();
+            let job = shell.run(printing(3)).await.unwrap();
             any_moment(&mut random, Duration::from_millis(12)).await;
             kill(ProcessId::of(recorders(&home)[round]).unwrap());
             let logged = log(&home);
             let result = ended(&job).await;
             assert_eq!(result.exit_code, 3, "round {round}");
             assert!(log(&home).starts_with(&logged), "what was logged is there");
-            check_lines(&text_of(&session, &result));
-            check_after_gap(&home, &session, round + 1).await;
+            check_lines(&text_of(&shell, &result));
+            check_after_gap(&home, &shell, round + 1).await;
         }
-        assert_eq!(session.status().restarts, 0);
+        assert_eq!(shell.status().restarts, 0);
         shells.shut_down().await.unwrap();
     });
 }
@@ -263,12 +263,12 @@ fn a_recorder_and_its_shell_may_be_killed_together() {
         let (home, mut random) = (Home::new(), seeded());
         let start_limit = Duration::from_secs(3600);
         let shells = home.open_with(Config { start_limit, ..home.config() }).await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         for round in 0..ROUNDS {
-            let job = session.run(printing(3)).await.unwrap();
+            let job = shell.run(printing(3)).await.unwrap();
             any_moment(&mut random, Duration::from_millis(12)).await;
             let recorder = ProcessId::of(*recorders(&home).last().unwrap()).unwrap();
-            let mut victims = [recorder, session.status().shell];
+            let mut victims = [recorder, shell.status().shell];
             victims.rotate_left(round % 2);
             kill(victims[0]);
             any_moment(&mut random, Duration::from_millis(if round % 3 == 0 { 1 } else { 120 }))
@@ -280,14 +280,14 @@ fn a_recorder_and_its_shell_may_be_killed_together() {
             assert!([3, 137, -1].contains(&result.exit_code), "round {round}: {result:?}");
             // A command that was handed to the dying shell has ended with it.
             let next = loop {
-                let next = within("the next shell", session.run("echo whole; (exit 5)")).await;
+                let next = within("the next shell", shell.run("echo whole; (exit 5)")).await;
                 let next = ended(&next.unwrap()).await;
                 if next.ended == Ended::AtPrompt {
                     break next;
                 }
             };
             assert_eq!(next.exit_code, 5, "round {round}");
-            let output = text_of(&session, &next);
+            let output = text_of(&shell, &next);
             assert!(output == "whole\n" || output.contains(GAP), "round {round}: {output:?}");
         }
         shells.shut_down().await.unwrap();
@@ -315,12 +315,12 @@ fn a_recorder_that_dies_without_an_owner_has_a_successor_under_the_next() {
             // One who is gone before it has looked has replaced the recorder, and that is all.
             drop(home.open().await);
             let shells = home.open().await;
-            let session = shells.get(&id("a")).expect("the session is found again");
-            let result = ended(&session.latest().unwrap()).await;
+            let shell = shells.get(&id("a")).expect("the shell is found again");
+            let result = ended(&shell.latest().unwrap()).await;
             assert_eq!(result.exit_code, 4, "{mode}");
-            assert!(text_of(&session, &result).starts_with("on\n"));
+            assert!(text_of(&shell, &result).starts_with("on\n"));
             assert!(String::from_utf8_lossy(&log(&home)).contains(GAP), "the gap is marked");
-            check_after_gap(&home, &session, 1).await;
+            check_after_gap(&home, &shell, 1).await;
             shells.shut_down().await.unwrap();
         }
     });
@@ -332,20 +332,20 @@ fn a_command_that_may_have_run_is_not_run_again() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        run(&session, "true").await;
+        let shell = home.shell(&shells, "a").await;
+        run(&shell, "true").await;
         let recorder = ProcessId::of(recorders(&home)[0]).unwrap();
-        drop((session, shells));
+        drop((shell, shells));
         kill(recorder);
         within("the end of the recorder", recorder.ended()).await.unwrap();
-        let directory = home.root().join("sessions/a");
+        let directory = home.root().join("shells/a");
         fs::write(directory.join("command"), "echo again >>times").unwrap();
         fs::write(directory.join("expected"), "2 command 00 00\n").unwrap();
         drop(home.open().await);
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        assert_eq!(ended(&session.latest().unwrap()).await.exit_code, -1);
-        assert_eq!(run(&session, "cat times 2>&1; echo next").await.1.lines().last(), Some("next"));
+        let shell = shells.get(&id("a")).unwrap();
+        assert_eq!(ended(&shell.latest().unwrap()).await.exit_code, -1);
+        assert_eq!(run(&shell, "cat times 2>&1; echo next").await.1.lines().last(), Some("next"));
         assert!(!home.work().join("times").exists());
         shells.shut_down().await.unwrap();
     });
@@ -356,29 +356,29 @@ fn control_clients_may_be_killed_at_any_moment() {
     test(async {
         let (home, mut random) = (Home::new(), seeded());
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let server = shells.server().await.unwrap();
         let mut former = None;
         for round in 0..ROUNDS {
             let client = control_client(&home, former).await;
             former = Some(client);
-            let job = session.run(printing(3)).await.unwrap();
+            let job = shell.run(printing(3)).await.unwrap();
             any_moment(&mut random, Duration::from_millis(12)).await;
             kill(client);
             let result = ended(&job).await;
             assert_eq!((result.exit_code, result.lost), (3, 0), "round {round}");
-            let output = text_of(&session, &result);
+            let output = text_of(&shell, &result);
             check_lines(&output);
             assert!(!output.contains(GAP));
         }
-        assert_eq!(session.status().restarts, 0);
-        // What people do who are attached: detach all others, or end a session that tells them nothing.
+        assert_eq!(shell.status().restarts, 0);
+        // What people do who are attached: detach all others, or end a shell that tells them nothing.
         for command in [["detach-client", "-s", "=keeper"], ["kill-session", "-t", "=keeper"]] {
             former = Some(control_client(&home, former).await);
             let mut tmux = Command::new("tmux");
             tmux.arg("-S").arg(home.root().join("tmux")).args(command).env_remove("TMUX");
             assert!(tmux.status().unwrap().success());
-            assert_eq!(run(&session, "echo still here").await, (0, "still here\n".into()));
+            assert_eq!(run(&shell, "echo still here").await, (0, "still here\n".into()));
         }
         control_client(&home, former).await;
         assert_eq!(shells.server().await.unwrap(), server);
@@ -393,25 +393,25 @@ fn keepers_may_be_killed_at_any_moment() {
         let (home, mut random) = (Home::new(), seeded());
         let lease = Duration::from_secs(1);
         let shells = home.open_with(Config { lease, ..home.config() }).await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let mut former = None;
         for _ in 0..3 {
-            let job = session.run(printing(3)).await.unwrap();
+            let job = shell.run(printing(3)).await.unwrap();
             any_moment(&mut random, Duration::from_millis(20)).await;
             let keeper = another_keeper(&home, former).await;
             kill(keeper);
             former = Some(keeper);
             let result = ended(&job).await;
             assert_eq!(result.exit_code, 3);
-            let output = text_of(&session, &result);
+            let output = text_of(&shell, &result);
             check_lines(&output);
             assert!(!output.contains(GAP));
         }
         another_keeper(&home, former).await;
-        let job = session.run("echo still here; sleep 1000").await.unwrap();
-        until_printed(&session, start_of(&job).await, "still here").await;
+        let job = shell.run("echo still here; sleep 1000").await.unwrap();
+        until_printed(&shell, start_of(&job).await, "still here").await;
         let server = shells.server().await.unwrap();
-        drop((job, session, shells));
+        drop((job, shell, shells));
         // The last keeper does what the first one was there for.
         within("the end of the lease", server.ended()).await.unwrap();
         until_gone(home.root().to_str().unwrap()).await;

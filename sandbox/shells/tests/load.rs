@@ -1,4 +1,4 @@
-//! A hundred sessions at once, and one that does nothing.
+//! A hundred shells at once, and one that does nothing.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -8,43 +8,43 @@ use sandbox_shells::{Progress, Wait};
 use sandbox_test_support::{Home, LIMIT, Owner, processes_with, recorders, test, text_of, within};
 
 #[test]
-fn a_hundred_sessions_do_not_mix() {
-    const SESSIONS: usize = 100;
+fn a_hundred_shells_do_not_mix() {
+    const SHELLS: usize = 100;
     const COMMANDS: usize = 100;
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let mut sessions = Vec::new();
-        for number in 0..SESSIONS {
-            sessions.push(home.session(&shells, &format!("s{number}")).await);
+        let mut hundred = Vec::new();
+        for number in 0..SHELLS {
+            hundred.push(home.shell(&shells, &format!("s{number}")).await);
         }
         let mut tasks = tokio::task::JoinSet::new();
-        for (number, session) in sessions.into_iter().enumerate() {
+        for (number, shell) in hundred.into_iter().enumerate() {
             tasks.spawn_local(async move {
                 for command in 0..COMMANDS {
                     let text = format!("echo {number}-{command}; n=$((n+1)); (exit $n)");
                     let expected =
                         (i32::try_from(command).unwrap() + 1, format!("{number}-{command}\n"));
                     // On a busy machine each waits long for its turn: only all together have a limit.
-                    let job = session.run(text).await.unwrap();
+                    let job = shell.run(text).await.unwrap();
                     let progress = job.wait(Wait::forever()).await.unwrap();
                     let Progress::Finished(result) = progress else { panic!("{progress:?}") };
-                    assert_eq!((result.exit_code, text_of(&session, &result)), expected);
+                    assert_eq!((result.exit_code, text_of(&shell, &result)), expected);
                 }
             });
         }
         // They all end at about the same time.
         let limit = 10 * LIMIT;
         let joined = tokio::time::timeout(limit, tasks.join_all()).await;
-        assert_eq!(joined.expect("all commands end in time").len(), SESSIONS);
-        assert_eq!(shells.list().len(), SESSIONS);
+        assert_eq!(joined.expect("all commands end in time").len(), SHELLS);
+        assert_eq!(shells.list().len(), SHELLS);
         within("shutting down", shells.shut_down()).await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
     });
 }
 
 #[test]
-fn an_idle_session_wakes_nobody() {
+fn an_idle_shell_wakes_nobody() {
     let home = Home::new();
     let mut owner = Owner::run(&home, "echo waiting; sleep 1006");
     owner.until_printed("waiting");

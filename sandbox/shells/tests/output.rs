@@ -34,7 +34,7 @@ impl Person {
         assert!(output.status.success(), "{arguments:?}: {output:?}");
     }
 
-    /// Runs a command that attaches to a session, in a window of its own.
+    /// Runs a command that attaches to a shell, in a window of its own.
     fn attach(&self, name: &str, command: &str) {
         self.tmux(&["new-session", "-d", "-x", "200", "-y", "50", "-s", name, command]);
     }
@@ -46,7 +46,7 @@ impl Drop for Person {
     }
 }
 
-/// A line that ends when so many clients are attached to the session `a`.
+/// A line that ends when so many clients are attached to the shell `a`.
 fn until_attached(home: &Home, clients: usize) -> String {
     let list = format!("tmux -S {}/tmux list-clients -t =s-a | wc -l", home.root().display());
     format!("until [ $({list}) = {clients} ]; do sleep 0.02; done")
@@ -69,7 +69,7 @@ fn a_flood_is_recorded_whole_with_a_stopped_reader_and_a_person_watching() {
     ask.arg("-S").arg(&socket).args(["display-message", "-p", "#{pid}"]).env_remove("TMUX");
     let server = String::from_utf8(ask.output().unwrap().stdout).unwrap().trim().parse().unwrap();
 
-    let index = home.root().join("sessions/a/index");
+    let index = home.root().join("shells/a/index");
     let has_ended = || fs::read_to_string(&index).unwrap().contains(" E;1;");
     test(async { until_changed(&index, "the end of the flood", has_ended).await });
     for (name, pid) in [("tmux", server), ("the recorder", recorder), ("the owner", owner.pid())] {
@@ -87,11 +87,11 @@ fn a_flood_is_recorded_whole_with_a_stopped_reader_and_a_person_watching() {
     drop(person);
     test(async {
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        let result = ended(&session.latest().unwrap()).await;
+        let shell = shells.get(&id("a")).unwrap();
+        let result = ended(&shell.latest().unwrap()).await;
         assert_eq!((result.exit_code, result.lost), (0, 0));
         let before = result.output.end - read.len() as u64;
-        check_flood(&session, before..result.output.end).await;
+        check_flood(&shell, before..result.output.end).await;
         shells.shut_down().await.unwrap();
     });
 }
@@ -101,16 +101,16 @@ fn bytes_are_bytes() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let every = (0..=255u8).collect::<Vec<_>>();
         fs::write(home.work().join("bytes"), &every).unwrap();
-        let result = finish(&session, "stty -opost; cat bytes; stty opost").await;
-        assert_eq!(raw(&session, &result), every);
+        let result = finish(&shell, "stty -opost; cat bytes; stty opost").await;
+        assert_eq!(raw(&shell, &result), every);
         // Lone escape characters, half sequences and an unfinished imitation of a marker.
         let odd = b"\x1b\x1b]\x1b]77\x1b]7717;E;9;\x1b]7717;";
         fs::write(home.work().join("odd"), odd).unwrap();
-        let result = finish(&session, "cat odd; (exit 8)").await;
-        assert_eq!((raw(&session, &result).as_slice(), result.exit_code), (&odd[..], 8));
+        let result = finish(&shell, "cat odd; (exit 8)").await;
+        assert_eq!((raw(&shell, &result).as_slice(), result.exit_code), (&odd[..], 8));
         shells.shut_down().await.unwrap();
     });
 }
@@ -120,23 +120,21 @@ fn long_output_is_shown_by_its_ends_and_read_by_offset() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let result = finish(&session, "seq 1 50000").await;
-        let view = session.log().view(result.output.clone(), 1000).unwrap();
+        let shell = home.shell(&shells, "a").await;
+        let result = finish(&shell, "seq 1 50000").await;
+        let view = shell.log().view(result.output.clone(), 1000).unwrap();
         let text = String::from_utf8(view.with_note()).unwrap();
         assert!(text.starts_with("1\r\n2\r\n") && text.ends_with("50000\r\n"), "{text}");
         let note = format!("offsets {} to {} of the log", view.omitted.start, view.omitted.end);
         assert!(text.contains(&note), "{text}");
-        let middle = session.log().read(view.omitted.clone()).unwrap();
+        let middle = shell.log().read(view.omitted.clone()).unwrap();
         let whole = [view.head, middle, view.tail].concat();
-        assert_eq!(whole, raw(&session, &result));
+        assert_eq!(whole, raw(&shell, &result));
 
-        let result = finish(&session, "printf 'a\\rb\\n\\e[1;32mgreen\\e[0m\\n'; seq 3").await;
-        let output = raw(&session, &result);
-        assert_eq!(render(&output, session.size(), Colours::Strip), "b\ngreen\n1\n2\n3");
-        assert!(
-            render(&output, session.size(), Colours::Keep).contains("\x1b[0;1;32mgreen\x1b[0m")
-        );
+        let result = finish(&shell, "printf 'a\\rb\\n\\e[1;32mgreen\\e[0m\\n'; seq 3").await;
+        let output = raw(&shell, &result);
+        assert_eq!(render(&output, shell.size(), Colours::Strip), "b\ngreen\n1\n2\n3");
+        assert!(render(&output, shell.size(), Colours::Keep).contains("\x1b[0;1;32mgreen\x1b[0m"));
         shells.shut_down().await.unwrap();
     });
 }
@@ -146,15 +144,15 @@ fn beyond_the_quota_output_is_counted_and_commands_still_end() {
     test(async {
         let home = Home::new();
         let shells = home.open_with(Config { log_quota: 100_000, ..home.config() }).await;
-        let session = home.session(&shells, "a").await;
-        let result = finish(&session, "head -c 300000 /dev/zero | tr '\\0' x; (exit 3)").await;
+        let shell = home.shell(&shells, "a").await;
+        let result = finish(&shell, "head -c 300000 /dev/zero | tr '\\0' x; (exit 3)").await;
         assert_eq!(result.exit_code, 3);
         let kept = result.output.end - result.output.start;
         assert_eq!(kept + result.lost, 300_000);
-        assert_eq!(session.log().len().unwrap(), 100_000);
-        assert_eq!(finish(&session, "echo more; (exit 4)").await.exit_code, 4);
+        assert_eq!(shell.log().len().unwrap(), 100_000);
+        assert_eq!(finish(&shell, "echo more; (exit 4)").await.exit_code, 4);
         // What is dropped has been printed even so: this is no silence.
-        let job = session.run("for i in {1..50}; do echo $i; sleep 0.05; done").await.unwrap();
+        let job = shell.run("for i in {1..50}; do echo $i; sleep 0.05; done").await.unwrap();
         let progress = job.wait(Wait::until_quiet(Duration::from_secs(1))).await.unwrap();
         assert!(matches!(progress, Progress::Finished(_)), "{progress:?}");
         shells.shut_down().await.unwrap();
@@ -166,9 +164,9 @@ fn the_output_of_a_command_can_be_followed_to_its_last_byte() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         for _ in 0..20 {
-            let job = session.run("echo one; sleep 0.01; echo two").await.unwrap();
+            let job = shell.run("echo one; sleep 0.01; echo two").await.unwrap();
             job.started().await.unwrap();
             let mut output = job.follow().unwrap();
             let (mut seen, mut buffer) = (Vec::new(), [0; 64]);
@@ -189,20 +187,20 @@ fn a_person_can_attach_and_type_or_only_watch() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let person = Person::start(&home);
-        let from = session.log().len().unwrap();
-        person.attach("full", &session.attach_command(Access::Full));
-        person.attach("watch", &session.attach_command(Access::ReadOnly));
+        let from = shell.log().len().unwrap();
+        person.attach("full", &shell.attach_command(Access::Full));
+        person.attach("watch", &shell.attach_command(Access::ReadOnly));
         // Whoever has attached sees a redrawn screen; then the keys go through.
         let both = format!("{}; echo both", until_attached(&home, 2));
-        assert_eq!(run(&session, both).await, (0, "both\n".into()));
+        assert_eq!(run(&shell, both).await, (0, "both\n".into()));
         person.tmux(&["send-keys", "-t", "watch", "echo not by me", "Enter"]);
         person.tmux(&["send-keys", "-t", "full", "echo typed by a person", "Enter"]);
-        let seen = until_printed(&session, from, "\rtyped by a person").await;
+        let seen = until_printed(&shell, from, "\rtyped by a person").await;
         assert!(!seen.contains("not by me"), "{seen}");
-        let result = finish(&session, "echo mine").await;
-        assert_eq!(text_of(&session, &result), "mine\n");
+        let result = finish(&shell, "echo mine").await;
+        assert_eq!(text_of(&shell, &result), "mine\n");
         drop(person);
         within("shutting down", shells.shut_down()).await.unwrap();
     });

@@ -8,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use sandbox_shells::{Config, Ended, Error, Phase, SessionId, Shells};
+use sandbox_shells::{Config, Ended, Error, Phase, ShellId, Shells};
 use sandbox_test_support::{
     FLOOD, Home, Owner, check_flood, control_client, ended, finish, id, kill, processes_with, run,
     start_of, test, text_of, unique, until_changed, until_gone, until_printed, within,
 };
 
 fn log_length(home: &Home) -> u64 {
-    fs::metadata(home.root().join("sessions/a/log")).map_or(0, |log| log.len())
+    fs::metadata(home.root().join("shells/a/log")).map_or(0, |log| log.len())
 }
 
 #[test]
@@ -26,12 +26,12 @@ fn a_flood_survives_the_death_of_the_owner() {
         owner.until_length(20_000_000);
         owner.kill();
         let shells = home.open().await;
-        let session = shells.get(&id("a")).expect("the session is found again");
-        assert_eq!(session.status().phase, Phase::Running(1));
+        let shell = shells.get(&id("a")).expect("the shell is found again");
+        assert_eq!(shell.status().phase, Phase::Running(1));
         assert!(log_length(&home) < 100_000_000, "the flood goes on");
-        let result = ended(&session.latest().unwrap()).await;
+        let result = ended(&shell.latest().unwrap()).await;
         assert_eq!((result.exit_code, result.lost, result.seq), (0, 0, 1));
-        check_flood(&session, result.output.clone()).await;
+        check_flood(&shell, result.output.clone()).await;
         shells.shut_down().await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
     });
@@ -48,12 +48,12 @@ fn a_program_in_the_place_of_the_shell_survives_the_death_of_the_owner() {
         owner.until_printed("started");
         owner.kill();
         let shells = home.open().await;
-        let session = shells.get(&id("a")).expect("the session is found again");
-        assert_eq!(session.status().phase, Phase::Running(1));
+        let shell = shells.get(&id("a")).expect("the shell is found again");
+        assert_eq!(shell.status().phase, Phase::Running(1));
         fs::write(home.work().join("gate"), "go\n").unwrap();
-        let result = ended(&session.latest().unwrap()).await;
+        let result = ended(&shell.latest().unwrap()).await;
         assert_eq!((result.exit_code, &result.ended), (5, &Ended::ShellExited));
-        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        assert_eq!(run(&shell, "echo next").await, (0, "next\n".into()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -72,9 +72,9 @@ fn a_control_client_that_lingers_does_no_harm() {
             owner.kill();
             let shells = home.open().await;
             assert!(!client.is_alive());
-            let session = shells.get(&id("a")).unwrap_or_else(|| panic!("lost in round {round}"));
-            session.type_bytes("go\r").await.unwrap();
-            assert_eq!(ended(&session.latest().unwrap()).await.exit_code, 0);
+            let shell = shells.get(&id("a")).unwrap_or_else(|| panic!("lost in round {round}"));
+            shell.type_bytes("go\r").await.unwrap();
+            assert_eq!(ended(&shell.latest().unwrap()).await.exit_code, 0);
         }
         home.open().await.shut_down().await.unwrap();
     });
@@ -90,19 +90,19 @@ fn what_ended_without_an_owner_is_known_to_the_next() {
         owner.until_printed("started");
         owner.kill();
         fs::write(home.work().join("gate"), "go\n").unwrap();
-        let index = home.root().join("sessions/a/index");
+        let index = home.root().join("shells/a/index");
         let has_ended = || fs::read_to_string(&index).unwrap().contains("E;1;;9;");
         until_changed(&index, "its end", has_ended).await;
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        let result = session.latest().unwrap().result().expect("it has ended long ago");
+        let shell = shells.get(&id("a")).unwrap();
+        let result = shell.latest().unwrap().result().expect("it has ended long ago");
         assert_eq!((result.exit_code, &result.ended), (9, &Ended::AtPrompt));
         assert_eq!(
-            (text_of(&session, &result).as_str(), result.cwd.to_str()),
+            (text_of(&shell, &result).as_str(), result.cwd.to_str()),
             ("started\n", Some("/usr"))
         );
-        assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
-        drop((session, shells));
+        assert_eq!(run(&shell, "pwd").await, (0, "/usr\n".into()));
+        drop((shell, shells));
 
         // Now the shell itself ends while nobody owns it.
         let mut owner = Owner::run(&home, "echo again; read -r x <\"$HOME/gate\"; exit 7");
@@ -110,10 +110,10 @@ fn what_ended_without_an_owner_is_known_to_the_next() {
         owner.kill();
         fs::write(home.work().join("gate"), "go\n").unwrap();
         let shells = home.open().await;
-        let session = shells.get(&id("a")).unwrap();
-        let result = ended(&session.latest().unwrap()).await;
+        let shell = shells.get(&id("a")).unwrap();
+        let result = ended(&shell.latest().unwrap()).await;
         assert_eq!((result.exit_code, &result.ended), (7, &Ended::ShellExited));
-        assert_eq!(run(&session, "pwd").await, (0, "/usr\n".into()));
+        assert_eq!(run(&shell, "pwd").await, (0, "/usr\n".into()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -124,29 +124,29 @@ fn only_one_owner_and_only_its_own_things() {
         let (home, other) = (Home::new(), Home::new());
         let shells = home.open().await;
         assert!(matches!(Shells::open(home.config()).await, Err(Error::RootInUse { .. })));
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let strangers = other.open().await;
-        let stranger = other.session(&strangers, "a").await;
+        let stranger = other.shell(&strangers, "a").await;
         strangers.shut_down().await.unwrap();
         assert_eq!(stranger.status().phase, Phase::Closed);
-        assert_eq!(run(&session, "echo here").await, (0, "here\n".into()));
-        // What is no session is left alone.
-        fs::write(home.root().join("sessions/not a session"), "").unwrap();
-        drop((session, shells));
+        assert_eq!(run(&shell, "echo here").await, (0, "here\n".into()));
+        // What is no shell is left alone.
+        fs::write(home.root().join("shells/not a shell"), "").unwrap();
+        drop((shell, shells));
         let shells = home.open().await;
-        assert!(home.root().join("sessions/not a session").exists());
-        fs::remove_file(home.root().join("sessions/not a session")).unwrap();
+        assert!(home.root().join("shells/not a shell").exists());
+        fs::remove_file(home.root().join("shells/not a shell")).unwrap();
         shells.shut_down().await.unwrap();
     });
 }
 
 #[test]
-fn nothing_is_left_of_a_closed_session() {
+fn nothing_is_left_of_a_closed_shell() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let keep = home.session(&shells, "keep").await;
+        let shell = home.shell(&shells, "a").await;
+        let keep = home.shell(&shells, "keep").await;
         // A duration that no other program has, so that these can be recognised.
         let long = unique();
         let stubborn = format!(
@@ -156,16 +156,16 @@ fn nothing_is_left_of_a_closed_session() {
             setsid bash -c 'trap \"\" HUP; sleep {long}3 & wait' &
             echo all up"
         );
-        finish(&session, stubborn).await;
-        let running = session.run(format!("sleep {long}4")).await.unwrap();
+        finish(&shell, stubborn).await;
+        let running = shell.run(format!("sleep {long}4")).await.unwrap();
         running.started().await.unwrap();
-        let shell = session.status().shell;
-        within("closing", session.close()).await.unwrap();
-        assert_eq!(ended(&running).await.ended, Ended::SessionClosed);
-        assert!(!shell.is_alive());
+        let process = shell.status().shell;
+        within("closing", shell.close()).await.unwrap();
+        assert_eq!(ended(&running).await.ended, Ended::ShellClosed);
+        assert!(!process.is_alive());
         assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
-        assert_eq!(processes_with(home.root().join("sessions/a").to_str().unwrap()), [""; 0]);
-        assert!(!home.root().join("sessions/a").exists());
+        assert_eq!(processes_with(home.root().join("shells/a").to_str().unwrap()), [""; 0]);
+        assert!(!home.root().join("shells/a").exists());
         assert_eq!(run(&keep, "echo kept").await, (0, "kept\n".into()));
         let server = shells.server().await.unwrap();
         within("shutting down", shells.shut_down()).await.unwrap();
@@ -180,7 +180,7 @@ fn a_control_client_that_is_not_drained_does_not_hold_up_the_end() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         // A foreign control client with output on, whose output nobody reads.
         let mut client = Command::new("tmux")
             .arg("-S")
@@ -191,7 +191,7 @@ fn a_control_client_that_is_not_drained_does_not_hold_up_the_end() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        finish(&session, "head -c 20000000 /dev/zero | tr '\\0' x").await;
+        finish(&shell, "head -c 20000000 /dev/zero | tr '\\0' x").await;
         let server = shells.server().await.unwrap();
         within("shutting down", shells.shut_down()).await.unwrap();
         assert!(!server.is_alive());
@@ -202,12 +202,12 @@ fn a_control_client_that_is_not_drained_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn sessions_end_with_their_lease() {
+fn shells_end_with_their_lease() {
     test(async {
         let home = Home::new();
         let shells =
             home.open_with(Config { lease: Duration::from_secs(1), ..home.config() }).await;
-        home.session(&shells, "a").await;
+        home.shell(&shells, "a").await;
         let server = shells.server().await.unwrap();
         drop(shells);
         within("the end of the lease", server.ended()).await.unwrap();
@@ -217,54 +217,53 @@ fn sessions_end_with_their_lease() {
 }
 
 #[test]
-fn a_killed_server_ends_the_sessions_and_can_be_started_again() {
+fn a_killed_server_ends_the_shells_and_can_be_started_again() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let long = unique();
-        let job = session.run(format!("echo on; sleep {long}")).await.unwrap();
-        until_printed(&session, 0, "on\r\n").await;
+        let job = shell.run(format!("echo on; sleep {long}")).await.unwrap();
+        until_printed(&shell, 0, "on\r\n").await;
         kill(shells.server().await.unwrap());
         assert_eq!(ended(&job).await.ended, Ended::ServerGone);
         let first = shells.server().await.unwrap();
-        // Whoever needs a session gets it on a new server, as soon as nothing is left of the old one.
-        let other = home.session(&shells, "b").await;
-        assert_eq!(session.status().phase, Phase::Lost);
-        assert!(matches!(session.run("echo").await, Err(Error::ServerGone)));
-        session.close().await.unwrap();
+        // Whoever needs a shell gets it on a new server, as soon as nothing is left of the old one.
+        let other = home.shell(&shells, "b").await;
+        assert_eq!(shell.status().phase, Phase::Lost);
+        assert!(matches!(shell.run("echo").await, Err(Error::ServerGone)));
+        shell.close().await.unwrap();
         assert_eq!(processes_with(&format!("sleep {long}")), [""; 0]);
         assert_ne!(shells.server().await.unwrap(), first);
         assert_eq!(run(&other, "echo new").await, (0, "new\n".into()));
         assert!(shells.get(&id("a")).is_none() && shells.is_lost(&id("a")));
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         assert!(!shells.is_lost(&id("a")));
-        assert_eq!(run(&session, "echo again").await, (0, "again\n".into()));
+        assert_eq!(run(&shell, "echo again").await, (0, "again\n".into()));
 
         // It may also die while nobody owns it.
         kill(shells.server().await.unwrap());
-        drop((session, other, shells));
+        drop((shell, other, shells));
         let shells = home.open().await;
         assert!(shells.list().is_empty());
-        let session = home.session(&shells, "a").await;
-        assert_eq!(run(&session, "echo new").await, (0, "new\n".into()));
+        let shell = home.shell(&shells, "a").await;
+        assert_eq!(run(&shell, "echo new").await, (0, "new\n".into()));
         shells.shut_down().await.unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
     });
 }
 
 #[test]
-fn names_of_sessions_are_found_again() {
+fn names_of_shells_are_found_again() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
         for name in ["b", "a", "c"] {
-            home.session(&shells, name).await;
+            home.shell(&shells, name).await;
         }
         drop(shells);
         let shells = home.open().await;
-        let names =
-            shells.list().iter().map(|session| session.id().clone()).collect::<Vec<SessionId>>();
+        let names = shells.list().iter().map(|shell| shell.id().clone()).collect::<Vec<ShellId>>();
         assert_eq!(names, [id("a"), id("b"), id("c")]);
         shells.shut_down().await.unwrap();
     });
@@ -272,21 +271,21 @@ fn names_of_sessions_are_found_again() {
 
 /// They have left the shell's kernel session and its environment, and one of them its parent.
 #[test]
-fn programs_that_hide_are_ended_with_their_session() {
+fn programs_that_hide_are_ended_with_their_shell() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let (child, orphan, late) = (unique(), unique(), unique());
         let command = format!(
             "setsid env -i sh -c \"echo third; while kill -0 $$; do sleep 0.01; done; sleep {late}; :\" & \
              setsid env -i sh -c 'echo first; exec sleep {child}' & \
              (setsid env -i sh -c 'sleep {orphan} & echo second' &)"
         );
-        let job = session.run(command).await.unwrap();
+        let job = shell.run(command).await.unwrap();
         let from = start_of(&job).await;
         for word in ["first", "second", "third"] {
-            until_printed(&session, from, word).await;
+            until_printed(&shell, from, word).await;
         }
         ended(&job).await;
         for hidden in [child, orphan] {

@@ -39,11 +39,11 @@ fn shells_are_closed_and_listed_at_once_though_tmux_is_stopped() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        let other = home.session(&shells, "b").await;
+        let shell = home.shell(&shells, "a").await;
+        let other = home.shell(&shells, "b").await;
         let long = unique();
-        let job = session.run(format!("echo on; sleep {long}")).await.unwrap();
-        until_printed(&session, 0, "on\r\n").await;
+        let job = shell.run(format!("echo on; sleep {long}")).await.unwrap();
+        until_printed(&shell, 0, "on\r\n").await;
         let stopped = Stopped::new(shells.server().await.unwrap());
 
         let listed = shells.list();
@@ -51,16 +51,16 @@ fn shells_are_closed_and_listed_at_once_though_tmux_is_stopped() {
         assert_eq!(listed[0].status().phase, Phase::Running(1));
         // A key for tmux that it does not take; nothing waits behind it.
         let typing = tokio::spawn({
-            let session = session.clone();
-            async move { session.type_bytes("x").await }
+            let shell = shell.clone();
+            async move { shell.type_bytes("x").await }
         });
         tokio::task::yield_now().await;
-        timeout(AT_ONCE, session.close()).await.expect("it does not wait for tmux").unwrap();
-        assert_eq!(job.result().expect("it is over").ended, Ended::SessionClosed);
-        assert_eq!(session.status().phase, Phase::Closed);
+        timeout(AT_ONCE, shell.close()).await.expect("it does not wait for tmux").unwrap();
+        assert_eq!(job.result().expect("it is over").ended, Ended::ShellClosed);
+        assert_eq!(shell.status().phase, Phase::Closed);
         let names: Vec<_> = shells.list().iter().map(|shell| shell.id().clone()).collect();
         assert_eq!(names, [id("b")]);
-        timeout(AT_ONCE, session.close()).await.expect("twice is harmless").unwrap();
+        timeout(AT_ONCE, shell.close()).await.expect("twice is harmless").unwrap();
         // Its programs are ended without tmux.
         until_gone(&format!("sleep {long}")).await;
         assert!(timeout(AT_ONCE, typing).await.expect("it is over").unwrap().is_err());
@@ -81,15 +81,15 @@ fn a_command_waits_for_a_stopped_tmux_and_its_caller_does_not() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let stopped = Stopped::new(shells.server().await.unwrap());
-        let job = timeout(AT_ONCE, session.run("echo once >>times; (exit 4)"));
+        let job = timeout(AT_ONCE, shell.run("echo once >>times; (exit 4)"));
         let job = job.await.expect("it does not wait for tmux").unwrap();
         let wait = Wait::at_most(Duration::from_secs(4));
         assert!(matches!(job.wait(wait).await.unwrap(), Progress::Running(_)));
         drop(stopped);
         assert_eq!(ended(&job).await.exit_code, 4);
-        assert_eq!(run(&session, "cat times").await, (0, "once\n".into()));
+        assert_eq!(run(&shell, "cat times").await, (0, "once\n".into()));
         shells.shut_down().await.unwrap();
     });
 }

@@ -22,7 +22,7 @@ use std::{
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use sandbox_isolation::{self as isolation, Level, Unavailable};
 use sandbox_shells::{
-    CommandResult, Config, Job, ProcessId, Progress, Session, SessionId, SessionSpec, Shells, Wait,
+    CommandResult, Config, Job, ProcessId, Progress, Shell, ShellId, ShellSpec, Shells, Wait,
 };
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -95,15 +95,15 @@ impl Home {
         within("opening the shells", Shells::open(config)).await.unwrap()
     }
 
-    pub fn spec(&self, name: &str) -> SessionSpec {
-        let mut spec = SessionSpec { id: id(name), ..SessionSpec::in_directory(self.work()) };
+    pub fn spec(&self, name: &str) -> ShellSpec {
+        let mut spec = ShellSpec { id: id(name), ..ShellSpec::in_directory(self.work()) };
         // A home without start-up files, so that the tests do not depend on the user's.
         spec.environment.push(("HOME".into(), self.work().into()));
         spec
     }
 
-    pub async fn session(&self, shells: &Shells, name: &str) -> Session {
-        within("creating a session", shells.create(self.spec(name))).await.unwrap()
+    pub async fn shell(&self, shells: &Shells, name: &str) -> Shell {
+        within("creating a shell", shells.create(self.spec(name))).await.unwrap()
     }
 }
 
@@ -127,7 +127,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Runs a command in the session `a`. Its environment is its own, so that tmux is told of it.
+    /// Runs a command in the shell `a`. Its environment is its own, so that tmux is told of it.
     pub fn run(home: &Home, command: &str) -> Self {
         let owner = unique();
         let mut child = Command::new(helper())
@@ -182,9 +182,9 @@ pub fn kill(process: ProcessId) {
     assert!(status.unwrap().success(), "{process:?} is there to be killed");
 }
 
-/// The recorders of the session `a`, the present one last.
+/// The recorders of the shell `a`, the present one last.
 pub fn recorders(home: &Home) -> Vec<u32> {
-    let index = fs::read_to_string(home.root().join("sessions/a/index")).unwrap();
+    let index = fs::read_to_string(home.root().join("shells/a/index")).unwrap();
     let opened = index.lines().filter(|line| line.starts_with("O "));
     opened.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect()
 }
@@ -240,7 +240,7 @@ pub async fn until_gone(text: &str) {
     .await;
 }
 
-pub fn id(name: &str) -> SessionId {
+pub fn id(name: &str) -> ShellId {
     name.parse().unwrap()
 }
 
@@ -253,8 +253,8 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 /// Runs a command to its end.
-pub async fn finish(session: &Session, text: impl Into<Vec<u8>>) -> Arc<CommandResult> {
-    let job = within("starting a command", session.run(text)).await.unwrap();
+pub async fn finish(shell: &Shell, text: impl Into<Vec<u8>>) -> Arc<CommandResult> {
+    let job = within("starting a command", shell.run(text)).await.unwrap();
     ended(&job).await
 }
 
@@ -263,7 +263,7 @@ pub async fn ended(job: &Job) -> Arc<CommandResult> {
     match job.wait(Wait::at_most(LIMIT)).await.unwrap() {
         Progress::Finished(result) => result,
         Progress::Running(running) => {
-            let log = job.session().log();
+            let log = job.shell().log();
             let start = running.output.start.saturating_sub(200);
             let output = log.read(start..running.output.end).unwrap_or_default();
             panic!("still running: {running:?}\n{}", String::from_utf8_lossy(&output))
@@ -272,18 +272,18 @@ pub async fn ended(job: &Job) -> Arc<CommandResult> {
 }
 
 /// The raw output of a finished command.
-pub fn raw(session: &Session, result: &CommandResult) -> Vec<u8> {
-    session.log().read(result.output.clone()).unwrap()
+pub fn raw(shell: &Shell, result: &CommandResult) -> Vec<u8> {
+    shell.log().read(result.output.clone()).unwrap()
 }
 
 /// Runs a command to its end: exit code and output, with line ends as the programs wrote them.
-pub async fn run(session: &Session, text: impl Into<Vec<u8>>) -> (i32, String) {
-    let result = finish(session, text).await;
-    (result.exit_code, text_of(session, &result))
+pub async fn run(shell: &Shell, text: impl Into<Vec<u8>>) -> (i32, String) {
+    let result = finish(shell, text).await;
+    (result.exit_code, text_of(shell, &result))
 }
 
-pub fn text_of(session: &Session, result: &CommandResult) -> String {
-    String::from_utf8(raw(session, result)).unwrap().replace("\r\n", "\n")
+pub fn text_of(shell: &Shell, result: &CommandResult) -> String {
+    String::from_utf8(raw(shell, result)).unwrap().replace("\r\n", "\n")
 }
 
 /// Where the output of a job begins, as soon as that is known.
@@ -292,11 +292,11 @@ pub async fn start_of(job: &Job) -> u64 {
     job.output().unwrap().start
 }
 
-/// Waits until the session's log, from an offset on, contains a text; returns the log from there.
-pub async fn until_printed(session: &Session, from: u64, wanted: &str) -> String {
+/// Waits until the shell's log, from an offset on, contains a text; returns the log from there.
+pub async fn until_printed(shell: &Shell, from: u64, wanted: &str) -> String {
     let mut seen = Vec::new();
     let reading = async {
-        let mut subscription = session.log().subscribe(from).unwrap();
+        let mut subscription = shell.log().subscribe(from).unwrap();
         let mut buffer = vec![0; 4096];
         while !String::from_utf8_lossy(&seen).contains(wanted) {
             let read = subscription.next(&mut buffer).await.unwrap();
@@ -315,10 +315,10 @@ pub const FLOOD: &str = "head -c 100000000 /dev/urandom | base64 -w 99 | head -c
     tee >(sed 's/$/\\r/' | sha256sum >sum.new; mv sum.new sum)";
 
 /// Checks that this part of the log is exactly what the flood printed.
-pub async fn check_flood(session: &Session, part: Range<u64>) {
-    let (_, sum) = run(session, "until [ -e sum ]; do sleep 0.05; done; cat sum; rm sum").await;
+pub async fn check_flood(shell: &Shell, part: Range<u64>) {
+    let (_, sum) = run(shell, "until [ -e sum ]; do sleep 0.05; done; cat sum; rm sum").await;
     assert!(part.end - part.start > 100_000_000);
-    let mut log = fs::File::open(session.log().path()).unwrap();
+    let mut log = fs::File::open(shell.log().path()).unwrap();
     log.seek(SeekFrom::Start(part.start)).unwrap();
     let recorded = hash(log.take(part.end - part.start));
     assert_eq!(sum.split(' ').next(), Some(&*recorded), "the log has every byte");

@@ -165,5 +165,5 @@ fn the_end_is_orderly() {
     assert_eq!(server.end(), Some(0));
     let left = server.state();
     assert!(!left.join("tmux").exists(), "the tmux server has ended");
-    assert!(!left.join("sessions").exists(), "no session is left");
+    assert!(!left.join("shells").exists(), "no session is left");
 }

@@ -5,7 +5,7 @@ use std::process::{self, ExitCode};
 
 use anyhow::Context as _;
 use sandbox_isolation::{self as isolation, Features};
-use sandbox_shells::{Config, SessionSpec, Shells, default_root};
+use sandbox_shells::{Config, ShellSpec, Shells, default_root};
 
 pub(super) fn run() -> anyhow::Result<ExitCode> {
     let mut healthy = true;
@@ -41,7 +41,7 @@ async fn try_shell() -> anyhow::Result<()> {
         .prefix("sandbox-")
         .tempdir_in(root.parent().context("the state directory has no parent")?)?;
     let shells = Shells::open(Config::of_this_program(place.path().join("probe"))?).await?;
-    let started = shells.create(SessionSpec::default()).await;
+    let started = shells.create(ShellSpec::default()).await;
     let ended = shells.shut_down().await;
     started?;
     Ok(ended?)

@@ -41,8 +41,8 @@ impl ShellService {
     ) -> Result<CommandState, WireError> {
         required(&params.command, "command")?;
         let wait = limits(&params.wait)?;
-        let session = self.get_or_create(&params.shell, params.create).await?;
-        let job = session.run(params.command).await.map_err(error::shell)?;
+        let shell = self.get_or_create(&params.shell, params.create).await?;
+        let job = shell.run(params.command).await.map_err(error::shell)?;
         wait_for(&job, wait, &params.wait, None, caller).await
     }
 
@@ -53,16 +53,16 @@ impl ShellService {
         caller: &Caller,
     ) -> Result<CommandState, WireError> {
         let wait = limits(&params.wait)?;
-        let session = self.session(&params.shell)?;
-        let Some(job) = session.latest() else {
-            let reason = format!("no command has been run in shell {} yet", session.id());
+        let shell = self.shell(&params.shell)?;
+        let Some(job) = shell.latest() else {
+            let reason = format!("no command has been run in shell {} yet", shell.id());
             return Err(with_reason(ErrorKind::NotFound, reason, "noSuchCommand"));
         };
         match params.command {
             Some(wanted) if wanted != job.seq() => {
                 let reason = format!(
                     "the latest command of shell {} is {}, not {wanted}: only the latest can be awaited",
-                    session.id(),
+                    shell.id(),
                     job.seq()
                 );
                 Err(with_reason(ErrorKind::NotFound, reason, "noSuchCommand"))
@@ -73,8 +73,8 @@ impl ShellService {
 
     /// `shell/read`.
     pub async fn read(&self, params: shell::ReadParams) -> Result<shell::ReadResult, WireError> {
-        let session = self.session(&params.shell)?;
-        let range = match (params.from, session.latest()) {
+        let shell = self.shell(&params.shell)?;
+        let range = match (params.from, shell.latest()) {
             (Some(from), _) => from..u64::MAX,
             (None, Some(job)) => job.output().map_err(error::shell)?,
             (None, None) => 0..u64::MAX,
@@ -84,10 +84,10 @@ impl ShellService {
             if params.raw {
                 return Err(invalid("give either raw or lines: lines are text"));
             }
-            let log_end = session.log().len().map_err(error::shell)?;
+            let log_end = shell.log().len().map_err(error::shell)?;
             let end = range.end.min(log_end).max(start);
             let extent = last_lines(lines, params.bytes);
-            let shown = show(&session, start..end, extent, colours).await.map_err(error::shell)?;
+            let shown = show(&shell, start..end, extent, colours).await.map_err(error::shell)?;
             let (text, last_lines) = (Some(shown.text), shown.last_lines);
             let (more, base64) = (false, None);
             return Ok(shell::ReadResult { start, end, log_end, more, text, base64, last_lines });
@@ -95,7 +95,7 @@ impl ShellService {
         let length = params.bytes.unwrap_or(READ).min(READ_MOST);
         let end = range.end.min(start.saturating_add(length));
         aside(move || {
-            let log = session.log();
+            let log = shell.log();
             let mut bytes = log.read(start..end).map_err(error::shell)?;
             let log_end = log.len().map_err(error::shell)?;
             let whole_end = range.end.min(log_end);
@@ -108,7 +108,7 @@ impl ShellService {
             }
             let (text, base64) = match params.raw {
                 true => (None, Some(BASE64_STANDARD.encode(&bytes))),
-                false => (Some(render(&bytes, session.size(), colours)), None),
+                false => (Some(render(&bytes, shell.size(), colours)), None),
             };
             let end = start + bytes.len() as u64;
             let (more, last_lines) = (end < whole_end, None);
@@ -143,20 +143,18 @@ async fn state(
         Progress::Finished(result) => (result.output.clone(), result.lost),
         Progress::Running(running) => (running.output.clone(), running.lost),
     };
-    let session = job.session();
+    let shell = job.shell();
     // Before a command has begun it is not known where its output begins, and an earlier result may end before it.
     let start = from.map_or(range.start, |from| from.clamp(range.start, range.end));
     let end = match &progress {
         Progress::Finished(_) => range.end,
-        Progress::Running(_) => {
-            start.max(whole_end(session.log(), range.end).map_err(error::shell)?)
-        }
+        Progress::Running(_) => start.max(whole_end(shell.log(), range.end).map_err(error::shell)?),
     };
     let extent = match options.output_lines {
         Some(lines) => last_lines(lines, options.output_bytes),
         None => Extent::Ends { bytes: options.output_bytes.unwrap_or(SHOWN).min(READ_MOST) },
     };
-    let shown = show(session, start..end, extent, colours(options.colours)).await;
+    let shown = show(shell, start..end, extent, colours(options.colours)).await;
     let shown = shown.map_err(error::shell)?;
     let output = CommandOutput {
         text: shown.text,
@@ -187,7 +185,7 @@ async fn state(
             (state, Some(why), input, None)
         }
     };
-    let shell = ShellName(session.id().to_string());
+    let shell = ShellName(shell.id().to_string());
     Ok(CommandState { shell, command: job.seq(), state, output, why, input, ending })
 }
 
@@ -195,7 +193,7 @@ fn ending(result: &CommandResult) -> CommandEnding {
     let ended = match result.ended {
         Ended::AtPrompt => HowEnded::AtPrompt,
         Ended::ShellExited => HowEnded::ShellExited,
-        Ended::SessionClosed => HowEnded::ShellClosed,
+        Ended::ShellClosed => HowEnded::ShellClosed,
         Ended::ServerGone => HowEnded::ServerGone,
     };
     CommandEnding {

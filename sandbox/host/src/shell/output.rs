@@ -4,7 +4,7 @@ use std::mem;
 use std::ops::Range;
 
 use sandbox_shells::boundary::{self, LONGEST_SEQUENCE, whole_length};
-use sandbox_shells::{Colours, Log, Renderer, Result, Session, aside, render, render_lines};
+use sandbox_shells::{Colours, Log, Renderer, Result, Shell, aside, render, render_lines};
 
 /// Bytes that are rendered without a thread for it, if they are mere lines: a thread would cost more.
 const LITTLE: u64 = 32 << 10;
@@ -32,7 +32,7 @@ pub(super) struct Shown {
 
 /// Shows a range of a shell's log. Blanks at the end of lines and blank lines at the end are dropped.
 pub(super) async fn show(
-    session: &Session,
+    shell: &Shell,
     range: Range<u64>,
     extent: Extent,
     colours: Colours,
@@ -40,15 +40,15 @@ pub(super) async fn show(
     let length = range.end.saturating_sub(range.start);
     let (Extent::Ends { bytes } | Extent::LastLines { bytes, .. }) = extent;
     if length <= LITTLE.min(bytes) {
-        let output = session.log().read(range.clone())?;
-        if let Some(text) = render_lines(&output, session.size(), colours) {
+        let output = shell.log().read(range.clone())?;
+        if let Some(text) = render_lines(&output, shell.size(), colours) {
             return Ok(whole(text, extent));
         }
     }
-    let session = session.clone();
+    let shell = shell.clone();
     aside(move || match extent {
-        Extent::Ends { bytes } => ends(&session, range, bytes, colours),
-        Extent::LastLines { lines, bytes } => last_lines(&session, range, lines, bytes, colours),
+        Extent::Ends { bytes } => ends(&shell, range, bytes, colours),
+        Extent::LastLines { lines, bytes } => last_lines(&shell, range, lines, bytes, colours),
     })
     .await
 }
@@ -59,22 +59,22 @@ pub(super) fn whole_end(log: &Log, end: u64) -> Result<u64> {
     Ok(start + whole_length(&log.read(start..end)?) as u64)
 }
 
-fn ends(session: &Session, range: Range<u64>, bytes: u64, colours: Colours) -> Result<Shown> {
-    let view = session.log().view(range, bytes)?;
-    let mut text = render(&view.head, session.size(), colours);
+fn ends(shell: &Shell, range: Range<u64>, bytes: u64, colours: Colours) -> Result<Shown> {
+    let view = shell.log().view(range, bytes)?;
+    let mut text = render(&view.head, shell.size(), colours);
     let omitted = (!view.omitted.is_empty()).then_some(view.omitted);
     if let Some(Range { start, end }) = omitted {
         text.push_str(&format!(
             "\n[{} bytes left out: shell/read has them, from {start} to {end}]\n",
             end - start
         ));
-        text.push_str(&render(&view.tail, session.size(), colours));
+        text.push_str(&render(&view.tail, shell.size(), colours));
     }
     Ok(Shown { text, omitted, last_lines: None })
 }
 
 fn last_lines(
-    session: &Session,
+    shell: &Shell,
     range: Range<u64>,
     lines: usize,
     bytes: u64,
@@ -84,9 +84,9 @@ fn last_lines(
     let mut skipping = is_cut;
     let mut offset = if is_cut { range.end - bytes } else { range.start };
     let mut first = offset;
-    let mut renderer = Renderer::new(session.size(), colours);
+    let mut renderer = Renderer::new(shell.size(), colours);
     while offset < range.end {
-        let block = session.log().read(offset..range.end.min(offset + BLOCK))?;
+        let block = shell.log().read(offset..range.end.min(offset + BLOCK))?;
         if block.is_empty() {
             break;
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use sandbox_shells::{Config, Helper, Progress, SessionId, SessionSpec, Shells, Wait};
+use sandbox_shells::{Config, Helper, Progress, ShellId, ShellSpec, Shells, Wait};
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -23,7 +23,7 @@ enum Command {
         /// The state directory.
         root: PathBuf,
         /// The shell; it is created in the current directory if it does not exist.
-        shell: SessionId,
+        shell: ShellId,
         /// The text to run.
         command: String,
     },
@@ -49,12 +49,12 @@ fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
 }
 
-async fn run(root: PathBuf, id: SessionId, command: String) -> anyhow::Result<ExitCode> {
+async fn run(root: PathBuf, id: ShellId, command: String) -> anyhow::Result<ExitCode> {
     let shells = Shells::open(Config::of_this_program(root)?).await?;
     let shell = match shells.get(&id) {
         Some(shell) => shell,
         None => {
-            let spec = SessionSpec { id, ..SessionSpec::in_directory(env::current_dir()?) };
+            let spec = ShellSpec { id, ..ShellSpec::in_directory(env::current_dir()?) };
             shells.create(spec).await?
         }
     };

@@ -12,7 +12,7 @@ use crate::{
     input::{self, Key},
     job::JobWatch,
     launch::{Launcher, Place},
-    ledger::{Entry, SessionDir, overwrite_private},
+    ledger::{Entry, ShellDir, overwrite_private},
     marker::{Kind, Seq},
     owner::{AfterLedger, CallId, Effect, Event, Held, OwnKeys, PaneSight, Reply, Text, TextState},
     state::JobStatus,
@@ -137,7 +137,7 @@ impl Driver {
             self.callers.forget(call);
             return Some(Event::TextWritten { seq, result: Ok(TextState::Abandoned) });
         }
-        let write = move |dir: &SessionDir, text: Text| {
+        let write = move |dir: &ShellDir, text: Text| {
             let written = write_text(dir, text.0);
             Event::TextWritten { seq, result: written.map(|()| TextState::Wanted) }
         };
@@ -209,7 +209,7 @@ impl Driver {
 
     fn signal(&self, signal: input::Signal) -> Result<()> {
         let id = || self.owner.entry().id.clone();
-        let stat = self.shell.stat().ok_or_else(|| Error::SessionClosed(id()))?;
+        let stat = self.shell.stat().ok_or_else(|| Error::ShellClosed(id()))?;
         // A shell that has lost its terminal has nothing in the foreground.
         let foreground = Some(stat.foreground).filter(|&group| group > 0);
         let Some(group) = foreground.and_then(rustix::process::Pid::from_raw) else {
@@ -269,7 +269,7 @@ async fn relaunch(
 
 /// When bash meets that in a text that it evaluates, it takes the terminal for the rest of the text. In a file that it
 /// reads, bash ignores it.
-fn write_text(dir: &SessionDir, mut text: Vec<u8>) -> Result<()> {
+fn write_text(dir: &ShellDir, mut text: Vec<u8>) -> Result<()> {
     let writing = || Error::io("writing the command");
     if turns_line_editing_off(&text) {
         overwrite_private(&dir.script(), &text).map_err(writing())?;

@@ -539,7 +539,7 @@ static int prepare(WORD_LIST *words)
         free(path);
     }
     shell = getpid();
-    /* What a program leaves behind becomes our child, by which the owner finds it when it ends the session. */
+    /* What a program leaves behind becomes our child, by which the owner finds it when it ends the shell. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     take_hold();
     bind_questions();

@@ -1,6 +1,6 @@
-//! Shells within walls: the policy of a session, and the launcher that puts it in force.
+//! Shells within walls: the policy of a shell, and the launcher that puts it in force.
 //!
-//! The owner writes the policy into the session's directory, where the shell cannot change it, since
+//! The owner writes the policy into the shell's directory, where the shell cannot change it, since
 //! the state directory must lie outside of everything that a policy or its level makes writable. In the pane
 //! tmux then starts `sandbox enter DIR bash …`, which takes on the policy and becomes the shell. tmux,
 //! the recorder and the process that waits for the shell stay outside.
@@ -23,7 +23,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use crate::{Error, Result};
 use crate::{
     config::Config,
-    ledger::{SessionDir, overwrite_beginning, overwrite_private},
+    ledger::{ShellDir, overwrite_beginning, overwrite_private},
 };
 use sandbox_isolation::{self as isolation, Level, Policy};
 
@@ -37,7 +37,7 @@ pub(crate) fn check(config: &Config, policy: &Policy) -> Result<()> {
         let place = path.metadata().map_err(Error::io("looking at a writable directory"))?;
         if lies_below(&config.root, &place) {
             return Err(Error::Invalid(format!(
-                "the state directory {} lies below {}, where the session may write; choose another for one of them",
+                "the state directory {} lies below {}, where the shell may write; choose another for one of them",
                 config.root.display(),
                 path.display()
             )));
@@ -47,7 +47,7 @@ pub(crate) fn check(config: &Config, policy: &Policy) -> Result<()> {
         // Nobody writes below what is not there.
         if fs::metadata(path).is_ok_and(|place| lies_below(&config.root, &place)) {
             return Err(Error::Invalid(format!(
-                "the state directory {} lies below {path}, where every confined session may write; name another \
+                "the state directory {} lies below {path}, where every confined shell may write; name another \
                  with --root or --state, or by XDG_RUNTIME_DIR",
                 config.root.display(),
             )));
@@ -65,7 +65,7 @@ fn lies_below(path: &Path, place: &Metadata) -> bool {
 }
 
 /// Writes the policy down; there is no file if there is nothing to put in force.
-pub(crate) fn save(dir: &SessionDir, policy: &Policy) -> Result<()> {
+pub(crate) fn save(dir: &ShellDir, policy: &Policy) -> Result<()> {
     if policy.is_empty() {
         return Ok(());
     }
@@ -77,10 +77,10 @@ pub(crate) fn save(dir: &SessionDir, policy: &Policy) -> Result<()> {
     overwrite_private(&dir.policy(), &bytes).map_err(Error::io("writing the policy"))
 }
 
-/// Takes on the policy of a session and becomes its shell: the launcher's whole life. It returns only
+/// Takes on the policy of a shell and becomes its shell: the launcher's whole life. It returns only
 /// if something is wrong, and then nothing was started.
 pub fn enter(directory: &Path, command: Vec<OsString>) -> io::Result<Infallible> {
-    let dir = SessionDir::new(directory.to_owned());
+    let dir = ShellDir::new(directory.to_owned());
     let bytes = fs::read(dir.policy())?;
     let arguments = bytes.split_inclusive(|&byte| byte == 0).map(|argument| {
         OsString::from_vec(argument.strip_suffix(&[0]).unwrap_or(argument).to_vec())

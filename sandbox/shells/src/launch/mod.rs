@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use crate::{Error, Result};
 use crate::{
     config::Config,
-    ledger::{SessionDir, SessionId, Size, overwrite_beginning, overwrite_private},
+    ledger::{ShellDir, ShellId, Size, overwrite_beginning, overwrite_private},
     marker::{Expected, Kind, Nonce, Seq},
     tmux::{Tmux, protect_format, quote, quote_for_shell},
 };
@@ -40,7 +40,7 @@ pub(crate) struct Launched {
 
 /// Where the shell is to appear.
 pub(crate) enum Place<'a> {
-    NewSession {
+    NewPane {
         size: Size,
     },
     /// In a pane whose shell has died. Its recorder goes on, if there is one.
@@ -50,14 +50,14 @@ pub(crate) enum Place<'a> {
     },
 }
 
-/// Everything that all shells of a session have in common.
+/// Everything that a shell and its successors in the same pane have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Launcher {
     pub(crate) config: Config,
     pub(crate) tmux: Tmux,
-    pub(crate) id: SessionId,
+    pub(crate) id: ShellId,
     pub(crate) mark: String,
-    pub(crate) dir: SessionDir,
+    pub(crate) dir: ShellDir,
     /// The lock of the state directory, which keeps other owners out while a file is being written on another thread.
     pub(crate) lock: Weak<File>,
 }
@@ -100,7 +100,7 @@ impl Launcher {
         overwrite_private(&self.dir.start(), &start).map_err(Error::io("writing the start file"))
     }
 
-    /// The same for another shell of the session: the environment stays.
+    /// Writes another directory down for the successor of a shell: the environment stays.
     pub(crate) fn rewrite_start(&self, cwd: &Path) -> Result<()> {
         let old = fs::read(self.dir.start()).map_err(Error::io("reading the start file"))?;
         let environment = old.splitn(2, |&byte| byte == 0).nth(1).unwrap_or_default();
@@ -117,7 +117,7 @@ impl Launcher {
 
         let shell = self.shell_arguments()?;
         let (start, target, fix_size) = match &place {
-            Place::NewSession { size: Size { columns, rows } } => {
+            Place::NewPane { size: Size { columns, rows } } => {
                 let target = self.target();
                 // A window that was resized by command keeps its size, whoever attaches. (As a
                 // global option, tmux 3.3 dies of `window-size manual`.)
@@ -132,7 +132,7 @@ impl Launcher {
         };
         let is_recorded = match place {
             Place::Again { is_recorded, .. } => is_recorded,
-            Place::NewSession { .. } => false,
+            Place::NewPane { .. } => false,
         };
         let record = (!is_recorded).then(|| self.pipe_command(&target));
         let ask = format!("display-message -p -t {target} '#{{pane_id}} #{{pane_pid}}'");
@@ -145,7 +145,7 @@ impl Launcher {
         let (pane, pid) = answer.split_once(' ').unwrap_or_default();
         let leader =
             pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
-                session: self.id.clone(),
+                shell: self.id.clone(),
                 reason: format!("{} ended at once", self.config.bash.display()),
             })?;
         Ok(Launched { pane: pane.to_owned(), leader, pipe })
@@ -166,9 +166,9 @@ impl Launcher {
 
     fn shell_arguments(&self) -> Result<String> {
         let directory = self.dir.path().to_string_lossy();
-        // Only a session that has none is free, not one whose policy cannot be looked at.
+        // Only a shell that has none is free, not one whose policy cannot be looked at.
         let is_confined = self.dir.policy().try_exists();
-        let launcher = if is_confined.map_err(Error::io("looking at the session's policy"))? {
+        let launcher = if is_confined.map_err(Error::io("looking at the shell's policy"))? {
             let program = self.config.program.to_string_lossy();
             format!("{} enter {}", quote(&program), quote(&directory))
         } else {
@@ -234,7 +234,7 @@ impl SecretPipe {
     }
 
     /// Gives the shell the secrets for its next markers, and the recorder their digests.
-    pub(crate) fn announce(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
+    pub(crate) fn announce(&mut self, dir: &ShellDir, seq: Seq, kind: Kind) -> Result<()> {
         let (start, end) = (Nonce::fresh(), Nonce::fresh());
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
         // Of a fixed length each, as `builtin.c` reads them.
@@ -262,13 +262,13 @@ impl SecretPipe {
 
     /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
     /// never got there, or have gone with their owner, if that was killed.
-    pub(crate) fn announce_again(&mut self, dir: &SessionDir, seq: Seq, kind: Kind) -> Result<()> {
+    pub(crate) fn announce_again(&mut self, dir: &ShellDir, seq: Seq, kind: Kind) -> Result<()> {
         self.empty();
         self.announce(dir, seq, kind)
     }
 
     /// Gives the shell another secret for the end of its command, in case it has lost the first.
-    pub(crate) fn announce_end_again(&mut self, dir: &SessionDir) -> Result<()> {
+    pub(crate) fn announce_end_again(&mut self, dir: &ShellDir) -> Result<()> {
         let end = Nonce::fresh();
         let text = fs::read_to_string(dir.expected()).map_err(Error::io("reading the digests"))?;
         let expected = Expected::parse(&text)
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn only_the_secret_of_a_start_shows_that_a_command_has_not_begun() {
         let temporary = tempfile::tempdir().unwrap();
-        let dir = SessionDir::new(temporary.path().to_owned());
+        let dir = ShellDir::new(temporary.path().to_owned());
         let mut pipe = SecretPipe::create(&dir.pipe()).unwrap();
         assert!(!pipe.empty(), "nothing was given");
         for seq in 0..10 {

@@ -1,4 +1,4 @@
-//! What lies on disk about the sessions, so that they outlive their owner.
+//! What lies on disk about the shells, so that they outlive their owner.
 //!
 //! ```text
 //! ROOT/owner.lock            held by the living owner; holds the lease in seconds
@@ -7,8 +7,8 @@
 //! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells
 //! ROOT/builtin.so            what the shells load to run commands
 //! ROOT/environment           what tmux is just being told
-//! ROOT/sessions/ID/
-//!     session.json           who we are: written when the session or its shell starts
+//! ROOT/shells/ID/
+//!     shell.json           who we are: written when the shell or its shell starts
 //!     start                  directory and environment for init.bash
 //!     pipe                   secrets' way into the shell; has a name only while the shell starts
 //!     policy                 what the shell may do, if it is confined
@@ -34,12 +34,12 @@ use crate::Error;
 use crate::marker::Seq;
 use sandbox_process::ProcessId;
 
-/// The name of a session: `[A-Za-z0-9_-]{1,64}`.
+/// The name of a shell: `[A-Za-z0-9_-]{1,64}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct SessionId(String);
+pub struct ShellId(String);
 
-impl SessionId {
+impl ShellId {
     /// A name that nobody else has.
     pub fn fresh() -> Self {
         Self(format!("{:016x}", rand::random::<u64>()))
@@ -51,13 +51,13 @@ impl SessionId {
     }
 }
 
-impl fmt::Display for SessionId {
+impl fmt::Display for ShellId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl FromStr for SessionId {
+impl FromStr for ShellId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -67,13 +67,13 @@ impl FromStr for SessionId {
             Ok(Self(text.to_owned()))
         } else {
             Err(Error::Invalid(format!(
-                "{text:?} is no session name; use 1 to 64 letters, digits, `_` or `-`"
+                "{text:?} is no shell name; use 1 to 64 letters, digits, `_` or `-`"
             )))
         }
     }
 }
 
-impl TryFrom<String> for SessionId {
+impl TryFrom<String> for ShellId {
     type Error = Error;
 
     fn try_from(text: String) -> Result<Self, Error> {
@@ -81,13 +81,13 @@ impl TryFrom<String> for SessionId {
     }
 }
 
-impl From<SessionId> for String {
-    fn from(id: SessionId) -> Self {
+impl From<ShellId> for String {
+    fn from(id: ShellId) -> Self {
         id.0
     }
 }
 
-/// The size of a session's terminal.
+/// The size of a shell's terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// Characters in a line.
@@ -116,11 +116,11 @@ impl Default for Size {
     }
 }
 
-/// The ledger's entry for a session, written whenever its shell starts.
+/// The ledger's entry for a shell, written whenever its shell starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    pub(crate) id: SessionId,
-    /// Value of the variable that marks every descendant of this session's shells.
+    pub(crate) id: ShellId,
+    /// Value of the variable that marks every descendant of this shell, whichever bash has started it.
     pub(crate) mark: String,
     /// The pane, as the tmux server in `server` numbers it.
     pub(crate) pane: String,
@@ -151,11 +151,11 @@ pub(crate) enum Fate {
     ShellDied(i32),
 }
 
-/// The directory of one session and the names in it.
+/// The directory of one shell and the names in it.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionDir(PathBuf);
+pub(crate) struct ShellDir(PathBuf);
 
-impl SessionDir {
+impl ShellDir {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self(path)
     }
@@ -219,7 +219,7 @@ impl SessionDir {
     }
 
     fn entry(&self) -> PathBuf {
-        self.0.join("session.json")
+        self.0.join("shell.json")
     }
 
     pub(crate) fn create(&self) -> io::Result<()> {
@@ -271,12 +271,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_names_are_checked() {
+    fn shell_names_are_checked() {
         for good in ["a", "A-1_b", &"x".repeat(64)] {
-            assert!(good.parse::<SessionId>().is_ok(), "{good}");
+            assert!(good.parse::<ShellId>().is_ok(), "{good}");
         }
         for bad in ["", "a b", "a.b", "../x", "a:b", "ä", &"x".repeat(65)] {
-            assert!(bad.parse::<SessionId>().is_err(), "{bad}");
+            assert!(bad.parse::<ShellId>().is_err(), "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The event index beside a session's log: what happened, and at which byte of the log.
+//! The event index beside a shell's log: what happened, and at which byte of the log.
 //!
 //! The recorder appends one line per event and the owner reads them, while it runs or after a
 //! crash. A line is `kind offset microseconds rest`; its newline is written with it, so a reader
@@ -92,7 +92,7 @@ impl IndexReader {
     }
 
     /// All whole new lines. A line that we cannot read is skipped: one bad byte on the disk must
-    /// not end a session.
+    /// not end a shell.
     pub(crate) fn read_new(&mut self) -> io::Result<Vec<Line>> {
         let mut chunk = [0; 4096];
         loop {

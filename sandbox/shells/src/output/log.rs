@@ -1,4 +1,4 @@
-//! Reading a session's log: any range, head and tail, or live.
+//! Reading a shell's log: any range, head and tail, or live.
 
 use std::{
     fs::File,
@@ -19,8 +19,8 @@ use crate::{
 /// Most bytes that one read returns, whatever was asked for.
 pub const READ_LIMIT: u64 = 16 << 20;
 
-/// Everything that a session has printed, byte for byte. Offsets count from the session's birth.
-/// It can be read also when its session has been closed, and the file has no name any more.
+/// Everything that a shell has printed, byte for byte. Offsets count from the shell's birth.
+/// It can be read also when its shell has been closed, and the file has no name any more.
 #[derive(Debug, Clone)]
 pub struct Log {
     path: PathBuf,

@@ -1,6 +1,6 @@
 //! Tells when a file has grown, by the kernel's word (inotify), without polling.
 //!
-//! One inotify instance serves all sessions, because a user may have only about a hundred. A
+//! One inotify instance serves all shells, because a user may have only about a hundred. A
 //! [`FileWatch`] wakes whoever waits on it after any change; it carries no data, so that a slow
 //! reader costs nothing: the file itself is the queue.
 

@@ -33,7 +33,7 @@ impl Owner {
             })
         };
         let from = self.state.name();
-        let before = mem::replace(&mut self.state, State::Over(Ended::SessionClosed));
+        let before = mem::replace(&mut self.state, State::Over(Ended::ShellClosed));
         self.state = closing(match before {
             State::Running(Running { command, .. }) => Some(unknown(command)),
             State::Launching(Launching { start, .. }) | State::Booting(Booting { start, .. }) => {

@@ -10,7 +10,7 @@ use super::{
     AfterLedger, CallId, Effect, Held, Look, Moment, OwnKeys, Owner, Reads, Reply, TakeBack, Text,
     TextState, keeps,
     limits::{ASKS, CALL_LIMIT, LEDGER_PAUSE, PATIENT_ASKS, REPORT_LIMIT, RESENDS},
-    state::{Command, HandingOver, Idle, Place, Recheck, Running, Stage, State},
+    state::{Claim, Command, HandingOver, Idle, Place, Recheck, Running, Stage, State},
 };
 use crate::{
     Result,
@@ -33,13 +33,17 @@ impl Stage {
 
 impl Owner {
     /// Begins to hand a command over: its text first, then its nonces.
-    pub(super) fn hand_over(&mut self, call: CallId, text: Text, idle_since: Option<Instant>) {
+    pub(super) fn hand_over(
+        &mut self,
+        call: CallId,
+        text: Text,
+        idle_since: Instant,
+        claims: VecDeque<Claim>,
+    ) {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let idle_since = idle_since.unwrap_or_else(Instant::now);
-        let next = State::HandingOver(HandingOver { seq, call, idle_since });
-        let before = self.go(next, "a command");
-        self.turn_away(before, seq);
+        let next = State::HandingOver(HandingOver { seq, call, idle_since, claims });
+        self.go(next, "a command");
         self.effects.push(Effect::WriteText { seq, call, text });
     }
 
@@ -48,35 +52,39 @@ impl Owner {
         if handing.seq != seq {
             return;
         }
-        let (call, since) = (handing.call, handing.idle_since);
+        let call = handing.call;
         match result {
             Ok(TextState::Wanted) => {
                 self.effects.push(Effect::WriteNonces { seq, kind: Kind::Command });
             }
-            Ok(TextState::Abandoned) => self.back_to_prompt(since, "its caller has gone away"),
+            Ok(TextState::Abandoned) => self.back_to_prompt("its caller has gone away"),
             Err(error) => {
                 self.answer(call, Err(error));
-                self.back_to_prompt(since, "its text could not be written");
+                self.back_to_prompt("its text could not be written");
             }
         }
     }
 
-    fn back_to_prompt(&mut self, since: Instant, reason: &str) {
-        let idle = Idle { since, claims: VecDeque::new(), recheck_at: None };
-        self.go(State::Idle(idle), reason);
+    /// The command does not take the prompt: the next caller gets it.
+    fn back_to_prompt(&mut self, reason: &str) {
+        let State::HandingOver(handing) = &mut self.state else { return };
+        let (since, claims) = (handing.idle_since, std::mem::take(&mut handing.claims));
+        let number = claims.len();
+        self.go(State::Idle(Idle { since, claims, recheck_at: None }), reason);
+        self.serve_first_claim(number);
     }
 
     pub(super) fn nonces_written(&mut self, seq: Seq, result: Result<()>, at: Moment) {
         match &self.state {
             State::HandingOver(handing) if handing.seq == seq => {
-                let (call, since) = (handing.call, handing.idle_since);
+                let call = handing.call;
                 match result {
                     Ok(()) => self.call_shell(seq, call, at),
                     Err(error) => {
                         let why = TakeBack::Discard;
                         self.effects.push(Effect::TakeNoncesBack { seq, why });
                         self.answer(call, Err(error));
-                        self.back_to_prompt(since, "its nonces could not be written");
+                        self.back_to_prompt("its nonces could not be written");
                     }
                 }
             }
@@ -107,7 +115,10 @@ impl Owner {
         let stage = Stage::Called { resends: 0, recheck_at: at.now + CALL_LIMIT };
         let command = Command::new(seq);
         let status = command.status();
-        self.go(State::Running(Running { command, stage }), "handed over");
+        let before = self.go(State::Running(Running { command, stage }), "handed over");
+        if let State::HandingOver(handing) = before {
+            self.turn_away(handing.claims, seq);
+        }
         self.latest = Some(seq);
         self.effects.push(Effect::PublishJob { seq, status });
         self.publish();

@@ -1,6 +1,6 @@
 //! What callers ask of a shell, and who gets its prompt.
 
-use std::mem;
+use std::{collections::VecDeque, mem, time::Instant};
 
 use super::{
     AfterLedger, CallId, Effect, Look, Moment, Owner, Reply, Request, TakeBack, Text, keeps,
@@ -48,7 +48,7 @@ impl Owner {
                 Ok(()) => self.effects.push(Effect::Resize { call, size }),
                 Err(error) => self.answer(call, Err(error)),
             },
-            Request::Close => self.close(Ended::SessionClosed, Some(call), "a caller closes it"),
+            Request::Close => self.close(Ended::ShellClosed, Some(call), "a caller closes it"),
         }
     }
 
@@ -76,16 +76,15 @@ impl Owner {
                 idle.claims.push_back(Claim { call, wish: Wish::Run(text) });
                 self.serve_first_claim(1);
             }
-            State::HandingOver(HandingOver { seq, .. }) => {
-                let seq = *seq;
-                self.answer_busy(call, seq);
+            State::HandingOver(HandingOver { claims, .. }) => {
+                claims.push_back(Claim { call, wish: Wish::Run(text) });
             }
             State::Running(running) => {
                 let seq = running.command.seq;
                 if keeps!(self, OneCommandAtATime) {
                     self.answer_busy(call, seq);
                 } else {
-                    self.hand_over(call, text, None);
+                    self.hand_over(call, text, Instant::now(), VecDeque::new());
                 }
             }
             State::Closing(_) | State::Over(_) => {
@@ -106,8 +105,8 @@ impl Owner {
     }
 
     fn answer_busy(&mut self, call: CallId, seq: Seq) {
-        let session = self.entry.id.clone();
-        self.answer(call, Err(Error::Busy { session, seq }));
+        let shell = self.entry.id.clone();
+        self.answer(call, Err(Error::Busy { shell, seq }));
     }
 
     /// Looks whether the terminal is free, if so many callers want it: with more, somebody has looked already.
@@ -141,16 +140,17 @@ impl Owner {
                 self.effects.push(Effect::Export { call });
                 self.serve_first_claim(left);
             }
-            Wish::Run(text) => self.hand_over(call, text, Some(since)),
+            Wish::Run(text) => {
+                let claims = mem::take(&mut idle.claims);
+                self.hand_over(call, text, since, claims);
+            }
         }
     }
 
     /// Answers the callers that did not get the prompt.
-    pub(super) fn turn_away(&mut self, before: State, seq: Seq) {
-        if let State::Idle(idle) = before {
-            for claim in idle.claims {
-                self.answer_busy(claim.call, seq);
-            }
+    pub(super) fn turn_away(&mut self, claims: VecDeque<Claim>, seq: Seq) {
+        for claim in claims {
+            self.answer_busy(claim.call, seq);
         }
     }
 
@@ -201,7 +201,7 @@ impl Owner {
         match &self.state {
             State::Closing(Closing { ended: Ended::ServerGone, .. })
             | State::Over(Ended::ServerGone) => Error::ServerGone,
-            _ => Error::SessionClosed(self.entry.id.clone()),
+            _ => Error::ShellClosed(self.entry.id.clone()),
         }
     }
 
@@ -216,7 +216,9 @@ impl Owner {
             }
             State::Burying(burying) => waiting(&mut burying.waiting),
             State::Idle(idle) => idle.claims.drain(..).map(|claim| claim.call).collect(),
-            State::HandingOver(handing) => vec![handing.call],
+            State::HandingOver(HandingOver { call, claims, .. }) => {
+                std::iter::once(*call).chain(claims.drain(..).map(|claim| claim.call)).collect()
+            }
             State::Running(_) | State::Closing(_) | State::Over(_) => Vec::new(),
         }
     }

@@ -124,13 +124,7 @@ impl Owner {
                 burying(Corpse::Starting { failed: failed + 1, predecessor }, waiting)
             }
             State::Idle(idle) => {
-                let mut waiting = Vec::new();
-                for Claim { call, wish } in idle.claims {
-                    match wish {
-                        Wish::Run(text) => waiting.push((call, text)),
-                        Wish::Export => self.refuse_export(call),
-                    }
-                }
+                let waiting = self.wait_for_next_shell(idle.claims);
                 burying(Corpse::Idle, waiting)
             }
             // The key was not pressed, so that it has not begun.
@@ -140,7 +134,8 @@ impl Owner {
                 let (seq, status) = (handing.seq, command.status());
                 self.effects.push(Effect::PublishJob { seq, status });
                 self.answer(handing.call, Ok(super::Reply::Command(seq)));
-                burying(Corpse::Running(command), Vec::new())
+                let waiting = self.wait_for_next_shell(handing.claims);
+                burying(Corpse::Running(command), waiting)
             }
             State::Running(Running { command, .. }) => {
                 burying(Corpse::Running(command), Vec::new())
@@ -151,9 +146,24 @@ impl Owner {
         self.effects.push(Effect::AskPane);
     }
 
+    /// Commands may wait for the next shell. The environment was asked of this one.
+    fn wait_for_next_shell(
+        &mut self,
+        claims: VecDeque<Claim>,
+    ) -> Vec<(super::CallId, super::Text)> {
+        let mut waiting = Vec::new();
+        for Claim { call, wish } in claims {
+            match wish {
+                Wish::Run(text) => waiting.push((call, text)),
+                Wish::Export => self.refuse_export(call),
+            }
+        }
+        waiting
+    }
+
     fn refuse_export(&mut self, call: super::CallId) {
-        let (session, seq) = (self.entry.id.clone(), self.next_seq);
-        self.answer(call, Err(Error::Busy { session, seq }));
+        let (shell, seq) = (self.entry.id.clone(), self.next_seq);
+        self.answer(call, Err(Error::Busy { shell, seq }));
     }
 
     /// tmux has no word for a death outside the client's own session, so it is asked, soon and then less and less

@@ -119,6 +119,8 @@ pub(super) struct HandingOver {
     pub(super) call: CallId,
     /// Since when the shell has been at its prompt.
     pub(super) idle_since: Instant,
+    /// Callers that get the prompt if this command does not take it.
+    pub(super) claims: VecDeque<Claim>,
 }
 
 /// A command without a result.

@@ -30,7 +30,7 @@ use rustix::{
 };
 
 use crate::{
-    ledger::SessionDir,
+    ledger::ShellDir,
     marker::{Expected, INTRODUCER, Marker, Seq, TERMINATOR},
     output::index::{End, Line, What, end_of},
     recorder::scanner::{Piece, Scanner},
@@ -49,9 +49,9 @@ const DISK_RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 /// How often an event is offered to a full disk at the stream's end before we give up.
 const DISK_RETRIES: u32 = 240;
 
-/// Records `input` into the session's directory until it ends.
+/// Records `input` into the shell's directory until it ends.
 pub fn record(directory: &Path, quota: u64, mut input: impl Read + AsFd) -> io::Result<()> {
-    let mut recording = Recording::open(&SessionDir::new(directory.to_owned()), quota)?;
+    let mut recording = Recording::open(&ShellDir::new(directory.to_owned()), quota)?;
     let mut scanner = Scanner::default();
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -95,7 +95,7 @@ struct Recording {
 }
 
 impl Recording {
-    fn open(directory: &SessionDir, quota: u64) -> io::Result<Self> {
+    fn open(directory: &ShellDir, quota: u64) -> io::Result<Self> {
         let append =
             |path: PathBuf| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let log = append(directory.log())?;

@@ -15,7 +15,7 @@ fn fed(bytes: &[u8]) -> io::PipeReader {
     reader
 }
 
-fn events(directory: &SessionDir) -> Vec<(u64, What)> {
+fn events(directory: &ShellDir) -> Vec<(u64, What)> {
     let events = IndexReader::open(&directory.index()).unwrap().read_new().unwrap();
     events.into_iter().map(|event| (event.offset, event.what)).collect()
 }
@@ -23,7 +23,7 @@ fn events(directory: &SessionDir) -> Vec<(u64, What)> {
 #[test]
 fn genuine_markers_go_to_the_index_and_forged_ones_stay_in_the_log() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = SessionDir::new(temporary.path().to_owned());
+    let directory = ShellDir::new(temporary.path().to_owned());
     let (start, end) = (Nonce::fresh(), Nonce::fresh());
     let expected =
         Expected { seq: 1, kind: Kind::Command, start: start.digest(), end: end.digest() };
@@ -43,7 +43,7 @@ fn genuine_markers_go_to_the_index_and_forged_ones_stay_in_the_log() {
 #[test]
 fn beyond_the_quota_the_number_of_lost_bytes_is_kept() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = SessionDir::new(temporary.path().to_owned());
+    let directory = ShellDir::new(temporary.path().to_owned());
     record(temporary.path(), 10, fed(b"0123456789abcdef")).unwrap();
     assert_eq!(fs::read(directory.log()).unwrap(), b"0123456789");
     assert_eq!(events(&directory)[1..], [(10, What::Lost { bytes: 6 }), (10, What::Closed)]);
@@ -52,7 +52,7 @@ fn beyond_the_quota_the_number_of_lost_bytes_is_kept() {
 #[test]
 fn where_a_recorder_was_killed_the_log_says_so() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = SessionDir::new(temporary.path().to_owned());
+    let directory = ShellDir::new(temporary.path().to_owned());
     record(temporary.path(), 1000, fed(b"one ")).unwrap();
     record(temporary.path(), 1000, fed(b"two ")).unwrap();
     assert_eq!(fs::read(directory.log()).unwrap(), b"one two ");
@@ -74,7 +74,7 @@ fn where_a_recorder_was_killed_the_log_says_so() {
 #[test]
 fn a_log_that_was_cut_has_lost_what_was_printed_since_the_latest_marker() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = SessionDir::new(temporary.path().to_owned());
+    let directory = ShellDir::new(temporary.path().to_owned());
     let (start, end) = (Nonce::fresh(), Nonce::fresh());
     let expected =
         Expected { seq: 1, kind: Kind::Command, start: start.digest(), end: end.digest() };
@@ -102,7 +102,7 @@ fn a_log_that_was_cut_has_lost_what_was_printed_since_the_latest_marker() {
 #[test]
 fn a_recorder_waits_for_its_predecessor() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = SessionDir::new(temporary.path().to_owned());
+    let directory = ShellDir::new(temporary.path().to_owned());
     let (first, mut writer) = io::pipe().unwrap();
     let path = temporary.path().to_owned();
     let former = std::thread::spawn(move || record(&path, 1000, first).unwrap());
@@ -124,7 +124,7 @@ fn a_recorder_waits_for_its_predecessor() {
 #[test]
 fn a_full_disk_does_not_stop_the_reading() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = SessionDir::new(temporary.path().to_owned());
+    let directory = ShellDir::new(temporary.path().to_owned());
     std::os::unix::fs::symlink("/dev/full", directory.log()).unwrap();
     record(temporary.path(), 1000, fed(&[b'x'; 5000])).unwrap();
     assert_eq!(events(&directory)[1..], [(0, What::Lost { bytes: 5000 }), (0, What::Closed)]);
@@ -133,7 +133,7 @@ fn a_full_disk_does_not_stop_the_reading() {
 #[test]
 fn an_event_is_written_as_soon_as_the_disk_takes_it() {
     let temporary = tempfile::tempdir().unwrap();
-    let directory = SessionDir::new(temporary.path().to_owned());
+    let directory = ShellDir::new(temporary.path().to_owned());
     let mut recording = Recording::open(&directory, 1000).unwrap();
     let index = std::mem::replace(
         &mut recording.index,

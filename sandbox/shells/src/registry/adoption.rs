@@ -8,19 +8,19 @@ use super::{Shells, kill_pane, lock, now, remove_files};
 use crate::{
     Error, Result,
     launch::SecretPipe,
-    ledger::{SessionDir, SessionId},
+    ledger::{ShellDir, ShellId},
     marker::Expected,
     output::index::{IndexReader, Line, What},
     owner::{Found, Owner},
-    session::Session,
+    shell::Shell,
 };
 use sandbox_process::{Members, ProcessId};
 
 impl Shells {
     /// Takes over what earlier owners have left.
-    pub(super) async fn find_sessions(&self) -> Result<()> {
+    pub(super) async fn find_shells(&self) -> Result<()> {
         let entries =
-            fs::read_dir(self.config.sessions()).map_err(Error::io("reading the ledger"))?;
+            fs::read_dir(self.config.shells()).map_err(Error::io("reading the ledger"))?;
         for directory in entries {
             let path = directory.map_err(Error::io("reading the ledger"))?.path();
             let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else {
@@ -28,15 +28,15 @@ impl Shells {
             };
             // What could not be found out now may be found out by the next owner; until then nothing is lost.
             match self.adopt(&id).await? {
-                Some(session) => drop(lock(&self.sessions).insert(id, session)),
+                Some(shell) => drop(lock(&self.shells).insert(id, shell)),
                 None => self.clear_away(&id).await,
             }
         }
         Ok(())
     }
 
-    /// Takes over a session; there is none if it was half made, or is of a server that has died.
-    async fn adopt(&self, id: &SessionId) -> Result<Option<Session>> {
+    /// Takes over a shell; there is none if it was half made, or is of a server that has died.
+    async fn adopt(&self, id: &ShellId) -> Result<Option<Shell>> {
         let mut launcher = self.launcher(id, String::new());
         let entry = readable(launcher.dir.load()).map_err(Error::io("reading the ledger"))?;
         let server = self.server().await?;
@@ -75,10 +75,10 @@ impl Shells {
         self.spawn(launcher, pipe, index, adopted).map(Some)
     }
 
-    /// Removes a session that is not there any more, or has never quite been.
-    async fn clear_away(&self, id: &SessionId) {
+    /// Removes a shell that is not there any more, or has never quite been.
+    async fn clear_away(&self, id: &ShellId) {
         let launcher = self.launcher(id, String::new());
-        info!(session = %id, "its shell is gone; what is left is removed");
+        info!(shell = %id, "its shell is gone; what is left is removed");
         kill_pane(&launcher).await;
         if let Ok(entry) = launcher.dir.load() {
             Members::of(entry.leader, &entry.mark).end(self.config.grace).await;
@@ -88,12 +88,12 @@ impl Shells {
 }
 
 /// The index so far, with the reader that goes on from there, and what the latest command or start-up was.
-fn read_past(dir: &SessionDir) -> io::Result<(IndexReader, Vec<Line>, Expected)> {
+fn read_past(dir: &ShellDir) -> io::Result<(IndexReader, Vec<Line>, Expected)> {
     let mut index = IndexReader::open(&dir.index())?;
     let lines = index.read_new()?;
     let expected = fs::read_to_string(dir.expected())?;
     let expected = Expected::parse(&expected).ok_or(io::ErrorKind::InvalidData)?;
-    // A session without its log is damaged.
+    // A shell without its log is damaged.
     fs::metadata(dir.log())?;
     Ok((index, lines, expected))
 }

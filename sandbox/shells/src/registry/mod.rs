@@ -16,12 +16,12 @@ use tracing::warn;
 
 use crate::{Error, Result};
 use crate::{
-    config::{Config, SessionSpec},
+    config::{Config, ShellSpec},
     driver::{Driver, Parts},
     keeper,
     launch::confine,
     launch::{Launcher, Place, SecretPipe},
-    ledger::{Entry, SessionDir, SessionId, overwrite_beginning, write_private},
+    ledger::{Entry, ShellDir, ShellId, overwrite_beginning, write_private},
     marker::Seq,
     messages::Control,
     output::index::IndexReader,
@@ -29,7 +29,7 @@ use crate::{
     output::watch::Watcher,
     owner::{Effect, Moment, Owner},
     registry::root::Past,
-    session::{Channels, Session},
+    shell::{Channels, Shell},
     state::Phase,
     tmux::{self, ControlClient, Tmux},
 };
@@ -39,10 +39,10 @@ use sandbox_process::ProcessId;
 const TMUX_CONF: &[u8] = include_bytes!("../tmux/tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("../launch/init.bash");
 const BUILTIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.so"));
-/// Requests that may wait for a session's task.
+/// Requests that may wait for a shell's task.
 const QUEUE: usize = 64;
 
-/// The owner of all sessions under a state directory. Dropping it leaves the sessions running, for
+/// The owner of all shells under a state directory. Dropping it leaves the shells running, for
 /// the next owner to find; [`Shells::shut_down`] ends them.
 #[derive(Debug)]
 pub struct Shells {
@@ -51,9 +51,9 @@ pub struct Shells {
     /// One at a time replaces a server that has died.
     replacing: tokio::sync::Mutex<()>,
     watcher: Arc<Watcher>,
-    sessions: Mutex<BTreeMap<SessionId, Session>>,
-    /// Names of sessions that went down with their server and have no successor yet.
-    lost: Mutex<BTreeSet<SessionId>>,
+    shells: Mutex<BTreeMap<ShellId, Shell>>,
+    /// Names of shells that went down with their server and have no successor yet.
+    lost: Mutex<BTreeSet<ShellId>>,
     /// Keeps the keeper quiet, for as long.
     _alive: File,
     /// Keeps other owners out until we are gone, however that happens.
@@ -68,7 +68,7 @@ struct Server {
 
 impl Shells {
     /// Takes possession of the state directory: starts the tmux server or finds the running one,
-    /// takes over the sessions that an earlier owner has left, and removes what is left of dead
+    /// takes over the shells that an earlier owner has left, and removes what is left of dead
     /// ones. Nothing is touched that this directory's ledger does not name.
     pub async fn open(config: Config) -> Result<Self> {
         let config = root::prepare(config)?;
@@ -85,12 +85,12 @@ impl Shells {
             server: Mutex::new(server),
             replacing: tokio::sync::Mutex::default(),
             watcher: Arc::new(watcher),
-            sessions: Mutex::default(),
+            shells: Mutex::default(),
             lost: Mutex::default(),
             _alive: alive,
             lock: Arc::new(lock),
         };
-        shells.find_sessions().await?;
+        shells.find_shells().await?;
         Ok(shells)
     }
 
@@ -126,14 +126,14 @@ impl Shells {
         }
     }
 
-    /// Starts a session and waits for its first prompt. If the tmux server has died, which all its
-    /// sessions did not survive, there is a new one first.
-    pub async fn create(&self, spec: SessionSpec) -> Result<Session> {
+    /// Starts a shell and waits for its first prompt. If the tmux server has died, which all its
+    /// shells did not survive, there is a new one first.
+    pub async fn create(&self, spec: ShellSpec) -> Result<Shell> {
         self.create_confined(spec, &self.config.policy).await
     }
 
     /// The same with another policy than the usual one.
-    pub async fn create_confined(&self, spec: SessionSpec, policy: &Policy) -> Result<Session> {
+    pub async fn create_confined(&self, spec: ShellSpec, policy: &Policy) -> Result<Shell> {
         spec.check()?;
         confine::check(&self.config, policy)?;
         let tmux = self.tmux();
@@ -147,16 +147,16 @@ impl Shells {
         }
     }
 
-    async fn try_create(&self, spec: &SessionSpec, policy: &Policy) -> Result<Session> {
+    async fn try_create(&self, spec: &ShellSpec, policy: &Policy) -> Result<Shell> {
         self.replace_dead_server().await?;
         self.until_name_is_free(&spec.id).await;
         let launcher = self.launcher(&spec.id, format!("{:032x}", rand::random::<u128>()));
         launcher.dir.create().map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::SessionExists(spec.id.clone()),
-            _ => Error::io("making the session's directory")(error),
+            io::ErrorKind::AlreadyExists => Error::ShellExists(spec.id.clone()),
+            _ => Error::io("making the shell's directory")(error),
         })?;
-        let session = match self.start(launcher.clone(), spec, policy).await {
-            Ok(session) => session,
+        let shell = match self.start(launcher.clone(), spec, policy).await {
+            Ok(shell) => shell,
             Err(error) => {
                 kill_pane(&launcher).await;
                 remove_files(&launcher);
@@ -165,51 +165,51 @@ impl Shells {
         };
         // Now, so that it is somebody's whatever becomes of this call.
         lock(&self.lost).remove(&spec.id);
-        lock(&self.sessions).insert(spec.id.clone(), session.clone());
-        match session.wait_until_started().await {
+        lock(&self.shells).insert(spec.id.clone(), shell.clone());
+        match shell.wait_until_started().await {
             Phase::Lost => Err(Error::ServerGone),
             Phase::Closed => Err(Error::ShellDidNotStart {
-                session: spec.id.clone(),
+                shell: spec.id.clone(),
                 reason: format!(
                     "it ended, or took too long (is ~/.bashrc at fault?); {}",
-                    last_words(session.log())
+                    last_words(shell.log())
                 ),
             }),
-            _ => Ok(session),
+            _ => Ok(shell),
         }
     }
 
-    /// Waits for what is left of a closed session with this name: tmux may not have answered when it was closed.
-    async fn until_name_is_free(&self, id: &SessionId) {
-        let former = lock(&self.sessions).get(id).cloned();
+    /// Waits for what is left of a closed shell with this name: tmux may not have answered when it was closed.
+    async fn until_name_is_free(&self, id: &ShellId) {
+        let former = lock(&self.shells).get(id).cloned();
         if let Some(former) = former.filter(|former| former.status().phase.is_over()) {
             former.wait_until_gone().await;
         }
     }
 
-    /// A session by its name.
-    pub fn get(&self, id: &SessionId) -> Option<Session> {
-        self.list().into_iter().find(|session| session.id() == id)
+    /// A shell by its name.
+    pub fn get(&self, id: &ShellId) -> Option<Shell> {
+        self.list().into_iter().find(|shell| shell.id() == id)
     }
 
-    /// Whether a session went down with its tmux server, and no other has taken its name since.
-    pub fn is_lost(&self, id: &SessionId) -> bool {
+    /// Whether a shell went down with its tmux server, and no other has taken its name since.
+    pub fn is_lost(&self, id: &ShellId) -> bool {
         self.list();
         lock(&self.lost).contains(id)
     }
 
-    /// All living sessions, by name.
-    pub fn list(&self) -> Vec<Session> {
-        let mut sessions = lock(&self.sessions);
-        sessions.retain(|id, session| {
-            let phase = session.status().phase;
+    /// All living shells, by name.
+    pub fn list(&self) -> Vec<Shell> {
+        let mut shells = lock(&self.shells);
+        shells.retain(|id, shell| {
+            let phase = shell.status().phase;
             if phase == Phase::Lost {
                 lock(&self.lost).insert(id.clone());
             }
             // One that is being ended in the background keeps its name.
-            !(phase.is_over() && session.is_gone())
+            !(phase.is_over() && shell.is_gone())
         });
-        let living = sessions.values().filter(|session| !session.status().phase.is_over());
+        let living = shells.values().filter(|shell| !shell.status().phase.is_over());
         living.cloned().collect()
     }
 
@@ -218,22 +218,20 @@ impl Shells {
         self.tmux().server().await
     }
 
-    /// Ends all sessions and the server; nothing remains but the empty state directory.
+    /// Ends all shells and the server; nothing remains but the empty state directory.
     pub async fn shut_down(self) -> Result<()> {
-        let closing = self
-            .list()
-            .into_iter()
-            .map(|session| tokio::spawn(async move { session.close().await }));
+        let closing =
+            self.list().into_iter().map(|shell| tokio::spawn(async move { shell.close().await }));
         for task in closing.collect::<Vec<_>>() {
             match task.await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => warn!(%error, "a session could not be closed"),
-                Err(error) => warn!(%error, "a session could not be closed"),
+                Ok(Err(error)) => warn!(%error, "a shell could not be closed"),
+                Err(error) => warn!(%error, "a shell could not be closed"),
             }
         }
-        let closing: Vec<_> = lock(&self.sessions).values().cloned().collect();
-        for session in closing {
-            session.wait_until_gone().await;
+        let closing: Vec<_> = lock(&self.shells).values().cloned().collect();
+        for shell in closing {
+            shell.wait_until_gone().await;
         }
         let Server { tmux, client } =
             self.server.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -247,10 +245,10 @@ impl Shells {
         if !self.tmux().is_closed() {
             return Ok(());
         }
-        // What is left of its sessions is being cleared away, in directories that may be used again.
-        let sessions: Vec<_> = lock(&self.sessions).values().cloned().collect();
-        for session in sessions {
-            session.wait_until_gone().await;
+        // What is left of its shells is being cleared away, in directories that may be used again.
+        let shells: Vec<_> = lock(&self.shells).values().cloned().collect();
+        for shell in shells {
+            shell.wait_until_gone().await;
         }
         let (tmux, client) = tmux::start(&self.config).await?;
         *lock(&self.server) = Server { tmux, client };
@@ -261,32 +259,26 @@ impl Shells {
         lock(&self.server).tmux.clone()
     }
 
-    fn launcher(&self, id: &SessionId, mark: String) -> Launcher {
+    fn launcher(&self, id: &ShellId, mark: String) -> Launcher {
         Launcher {
             config: self.config.clone(),
             tmux: self.tmux(),
             id: id.clone(),
             mark,
-            dir: SessionDir::new(self.config.sessions().join(id.as_str())),
+            dir: ShellDir::new(self.config.shells().join(id.as_str())),
             lock: Arc::downgrade(&self.lock),
         }
     }
 
-    async fn start(
-        &self,
-        launcher: Launcher,
-        spec: &SessionSpec,
-        policy: &Policy,
-    ) -> Result<Session> {
+    async fn start(&self, launcher: Launcher, spec: &ShellSpec, policy: &Policy) -> Result<Shell> {
         const FIRST: Seq = 0;
         confine::save(&launcher.dir, policy)?;
         launcher.write_start(&spec.cwd, &spec.environment)?;
         let dir = &launcher.dir;
         for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
-            overwrite_beginning(&file, b"")
-                .map_err(Error::io("making the files of the session"))?;
+            overwrite_beginning(&file, b"").map_err(Error::io("making the files of the shell"))?;
         }
-        let place = Place::NewSession { size: spec.size };
+        let place = Place::NewPane { size: spec.size };
         let (launched, server) =
             tokio::try_join!(launcher.launch(place, FIRST), launcher.tmux.server())?;
         let entry = Entry {
@@ -311,7 +303,7 @@ impl Shells {
         pipe: SecretPipe,
         index: IndexReader,
         (owner, effects): (Owner, Vec<Effect>),
-    ) -> Result<Session> {
+    ) -> Result<Shell> {
         let dir = launcher.dir.clone();
         let (status, status_receiver) = watch::channel(owner.status());
         let (latest, job) = watch::channel(None);
@@ -319,37 +311,37 @@ impl Shells {
         let (controls, control_receiver) = mpsc::channel::<Control>(QUEUE);
         let channels = Channels { controls, status: status_receiver, job, gone: gone_receiver };
         let id = owner.entry().id.clone();
-        let session = Session::new(id, self.config.clone(), dir.clone(), &self.watcher, channels)?;
+        let shell = Shell::new(id, self.config.clone(), dir.clone(), &self.watcher, channels)?;
         let index_watch =
             self.watcher.watch(&dir.index()).map_err(Error::io("watching the index"))?;
         let log = File::open(dir.log()).map_err(Error::io("opening the log"))?;
         let parts = Parts { launcher, pipe, index, index_watch, log, status, latest, gone };
         // What is in the index already is known before anybody can ask.
         tokio::spawn(Driver::new(owner, effects, parts).run(control_receiver));
-        Ok(session)
+        Ok(shell)
     }
 }
 
-/// Asks tmux to end the pane of a session that was half made or is dead.
+/// Asks tmux to end the pane of a shell that was half made or is dead.
 async fn kill_pane(launcher: &Launcher) {
     match launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await {
         // There is no such pane, or no server.
         Ok(_) | Err(Error::TmuxRefused { .. } | Error::ServerGone) => {}
-        Err(error) => warn!(session = %launcher.id, %error, "its pane could not be ended"),
+        Err(error) => warn!(shell = %launcher.id, %error, "its pane could not be ended"),
     }
 }
 
 fn remove_files(launcher: &Launcher) {
     if let Err(error) = launcher.dir.remove() {
-        warn!(session = %launcher.id, %error, "its files could not be removed");
+        warn!(shell = %launcher.id, %error, "its files could not be removed");
     }
 }
 
-fn open_index(dir: &SessionDir) -> Result<IndexReader> {
+fn open_index(dir: &ShellDir) -> Result<IndexReader> {
     IndexReader::open(&dir.index()).map_err(Error::io("opening the event index"))
 }
 
-fn now(dir: &SessionDir) -> Result<Moment> {
+fn now(dir: &ShellDir) -> Result<Moment> {
     let log = fs::metadata(dir.log()).map_err(Error::io("looking at the log"))?;
     Ok(Moment { now: Instant::now(), wall: SystemTime::now(), log_end: log.len() })
 }

@@ -98,10 +98,10 @@ pub(super) async fn lock(config: &Config) -> Result<(File, Past)> {
             Err(error) => return Err(Error::io("locking the state directory")(error)),
         }
     };
-    let past = match fs::DirBuilder::new().mode(0o700).create(config.sessions()) {
+    let past = match fs::DirBuilder::new().mode(0o700).create(config.shells()) {
         Ok(()) => Past::None,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Past::Unknown,
-        Err(error) => return Err(Error::io("making the directory of the sessions")(error)),
+        Err(error) => return Err(Error::io("making the directory of the shells")(error)),
     };
     // The keeper finds the lease here; writing it also sets the time from which it counts.
     // Cut to length afterwards, so that a full disk leaves the one before.
@@ -118,9 +118,9 @@ fn is_at(file: &File, path: &Path) -> bool {
     (file.dev(), file.ino()) == (named.dev(), named.ino())
 }
 
-/// Removes what is not of a session, unless there is one. The lock goes last: then the directory may be another's.
+/// Removes what is not of a shell, unless there is one. The lock goes last: then the directory may be another's.
 pub(super) fn clear(config: &Config) {
-    if fs::remove_dir(config.sessions()).is_err() {
+    if fs::remove_dir(config.shells()).is_err() {
         return;
     }
     let lock = config.lock();

@@ -57,7 +57,7 @@ pub(crate) struct Tmux {
 pub(crate) struct ControlClient {
     /// Ends with the server.
     supervisor: JoinSet<()>,
-    /// Replaces the keeper, in whose session the client is.
+    /// Replaces the keeper, in whose shell the client is.
     _guard: JoinSet<()>,
 }
 
@@ -280,7 +280,7 @@ impl ControlClient {
             self.supervisor.shutdown().await;
         }
         // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
-        // is no session left that could lose anything.
+        // is no shell left that could lose anything.
         for process in process::all_ended(server.as_slice(), LAST_PATIENCE).await {
             kill(process).await;
         }

@@ -35,6 +35,10 @@ impl World {
             Effect::FindShell => {
                 self.terminal.bash.as_ref().map(|bash| Event::ShellFound(bash.leader))
             }
+            Effect::WriteText { seq, call, .. } if self.gone.remove(&call) => {
+                self.calls.remove(&call);
+                Some(Event::TextWritten { seq, result: Ok(TextState::Abandoned) })
+            }
             Effect::WriteText { seq, text, .. } => {
                 let result = self.written();
                 if result.is_ok() {

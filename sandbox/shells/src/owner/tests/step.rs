@@ -4,6 +4,8 @@
 pub(super) enum Step {
     /// A caller runs a text of some kind.
     Run(u8),
+    /// The latest caller that wants to run something goes away.
+    GoAway,
     /// A caller presses Ctrl-C.
     Interrupt,
     Close,
@@ -54,8 +56,9 @@ pub(super) enum Step {
 }
 
 /// Steps, and how often each comes compared with the others.
-const WEIGHTS: [(Step, u16); 32] = [
+const WEIGHTS: [(Step, u16); 33] = [
     (Step::Run(0), 12),
+    (Step::GoAway, 2),
     (Step::Interrupt, 4),
     (Step::Close, 1),
     (Step::Export, 1),

@@ -1,7 +1,7 @@
 //! The simulated world: files, pipe, tmux, shell, recorder and callers around one owner, and what must hold in it.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -50,6 +50,8 @@ pub(super) struct World {
     pub(super) tidying_since: Option<u64>,
     /// Callers without an answer: whether they close, and since when they wait.
     pub(super) calls: BTreeMap<CallId, Call>,
+    /// Callers that do not wait any more.
+    pub(super) gone: BTreeSet<CallId>,
     pub(super) jobs: BTreeMap<Seq, JobStatus>,
     pub(super) texts: BTreeMap<u64, Truth>,
     /// Which text a command has run, whoever has owned the shell.
@@ -113,6 +115,7 @@ impl World {
             pending: Vec::new(),
             tidying_since: None,
             calls: BTreeMap::new(),
+            gone: BTreeSet::new(),
             jobs: BTreeMap::new(),
             texts: BTreeMap::new(),
             handed_over: BTreeMap::new(),
@@ -217,6 +220,10 @@ impl World {
         match step {
             Step::Run(kind) => self.run(kind).map(drop)?,
             Step::Interrupt => self.interrupt()?,
+            Step::GoAway => {
+                let running = self.calls.iter().filter(|(_, call)| call.is_run);
+                self.gone.extend(running.map(|(call, _)| *call).next_back());
+            }
             Step::Close => self.ask(Request::Close).map(drop)?,
             Step::Export => self.ask(Request::Export).map(drop)?,
             Step::Resize => self.ask(Request::Resize(Size { columns: 9, rows: 9 })).map(drop)?,

@@ -1,4 +1,4 @@
-//! The handle of a session.
+//! The handle of a shell.
 
 use std::{
     ffi::OsString, fs, io, os::unix::ffi::OsStringExt as _, path::Path, sync::Arc, time::Duration,
@@ -14,7 +14,7 @@ use super::{
     config::Config,
     input::{Key, Signal},
     job::{Job, JobWatch},
-    ledger::{SessionDir, SessionId, Size, overwrite_private},
+    ledger::{ShellDir, ShellId, Size, overwrite_private},
     messages::{Answer, Control},
     output::log::Log,
     output::watch::Watcher,
@@ -27,15 +27,15 @@ use sandbox_process::MARK_VARIABLE;
 /// How long a shell may take to write down its environment.
 const EXPORTS_LIMIT: Duration = Duration::from_secs(5);
 
-/// A shell session. Clones speak to the same one; dropping them leaves it alone.
+/// A shell: one persistent bash, and its successors if it dies. Clones speak to the same one; dropping them leaves it alone.
 #[derive(Debug, Clone)]
-pub struct Session(Arc<Shared>);
+pub struct Shell(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    id: SessionId,
+    id: ShellId,
     config: Config,
-    dir: SessionDir,
+    dir: ShellDir,
     log: Log,
     watcher: Arc<Watcher>,
     exporting: Mutex<()>,
@@ -54,21 +54,21 @@ pub enum Access {
     Full,
 }
 
-/// The channels through which a session's task is seen.
+/// The channels through which a shell's task is seen.
 #[derive(Debug)]
 pub(crate) struct Channels {
     pub(crate) controls: mpsc::Sender<Control>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) job: watch::Receiver<Option<JobWatch>>,
-    /// Whether nothing is left of the session.
+    /// Whether nothing is left of the shell.
     pub(crate) gone: watch::Receiver<bool>,
 }
 
-impl Session {
+impl Shell {
     pub(crate) fn new(
-        id: SessionId,
+        id: ShellId,
         config: Config,
-        dir: SessionDir,
+        dir: ShellDir,
         watcher: &Arc<Watcher>,
         channels: Channels,
     ) -> Result<Self> {
@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// Its name.
-    pub fn id(&self) -> &SessionId {
+    pub fn id(&self) -> &ShellId {
         &self.0.id
     }
 
@@ -101,7 +101,7 @@ impl Session {
         watch.map(|watch| Job::new(self.clone(), watch))
     }
 
-    /// Everything that the session has printed.
+    /// Everything that the shell has printed.
     pub fn log(&self) -> &Log {
         &self.0.log
     }
@@ -178,15 +178,15 @@ impl Session {
         self.ask(|answer| Control::Resize { size, answer }).await
     }
 
-    /// Ends the session with all its programs and removes its files. Closing twice is harmless.
+    /// Ends the shell with all its programs and removes its files. Closing twice is harmless.
     pub async fn close(&self) -> Result<()> {
         match self.ask(|answer| Control::Close { answer }).await {
-            Err(Error::SessionClosed(_) | Error::ServerGone) => Ok(()),
+            Err(Error::ShellClosed(_) | Error::ServerGone) => Ok(()),
             result => result,
         }
     }
 
-    /// The program and arguments with which a person can attach to the session.
+    /// The program and arguments with which a person can attach to the shell.
     pub fn attach_arguments(&self, access: Access) -> Vec<OsString> {
         let config = &self.0.config;
         let mut arguments = vec![config.tmux.clone().into_os_string(), "-S".into()];
@@ -218,26 +218,26 @@ impl Session {
         }
     }
 
-    /// Returns when the session is over and nothing of it is left.
+    /// Returns when the shell is over and nothing of it is left.
     pub(crate) async fn wait_until_gone(&self) {
         // A driver that is gone without a word leaves nothing to wait for either.
         let _ = self.0.gone.clone().wait_for(|is_gone| *is_gone).await;
     }
 
-    /// Whether nothing of the session is left, and nothing of it is being ended.
+    /// Whether nothing of the shell is left, and nothing of it is being ended.
     pub(crate) fn is_gone(&self) -> bool {
         *self.0.gone.borrow() || self.0.controls.is_closed()
     }
 
     /// Returns when the task has taken in everything that is in the index by now.
     pub(crate) async fn catch_up(&self) {
-        // A session that is over has taken in everything.
+        // A shell that is over has taken in everything.
         let _ = self.ask(|answer| Control::CatchUp { answer }).await;
     }
 
     /// Tells the task something that needs no answer.
     pub(crate) async fn tell(&self, control: Control) {
-        // A session that is over needs to be told nothing.
+        // A shell that is over needs to be told nothing.
         let _ = self.0.controls.send(control).await;
     }
 
@@ -245,7 +245,7 @@ impl Session {
         let (answer, answered) = oneshot::channel();
         let closed = || match self.status().phase {
             Phase::Lost => Error::ServerGone,
-            _ => Error::SessionClosed(self.0.id.clone()),
+            _ => Error::ShellClosed(self.0.id.clone()),
         };
         self.0.controls.send(control(answer)).await.map_err(|_| closed())?;
         answered.await.unwrap_or_else(|_| Err(closed()))

@@ -1,4 +1,4 @@
-//! Shell sessions on a real tmux: commands, their results, and what must not disturb them.
+//! Shells on a real tmux: commands, their results, and what must not disturb them.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -17,35 +17,31 @@ fn results_tell_everything_about_a_command() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        assert_eq!(session.status().cwd, home.work().canonicalize().unwrap());
+        let shell = home.shell(&shells, "a").await;
+        assert_eq!(shell.status().cwd, home.work().canonicalize().unwrap());
 
-        let result = finish(&session, "echo hi").await;
-        assert_eq!(raw(&session, &result), b"hi\r\n");
+        let result = finish(&shell, "echo hi").await;
+        assert_eq!(raw(&shell, &result), b"hi\r\n");
         assert_eq!((result.exit_code, &result.ended), (0, &Ended::AtPrompt));
-        assert_eq!(result.cwd, session.status().cwd);
+        assert_eq!(result.cwd, shell.status().cwd);
         assert!(!result.user.is_empty() && !result.host.is_empty());
         assert!(result.duration < Duration::from_secs(10));
         assert_eq!((result.background_pid, result.lost), (None, 0));
 
-        assert_eq!(run(&session, "(exit 7)").await, (7, String::new()));
-        assert_eq!(
-            run(&session, "echo $?").await,
-            (0, "7\n".into()),
-            "$? is kept between commands"
-        );
-        let result = finish(&session, "sleep 50 &").await;
+        assert_eq!(run(&shell, "(exit 7)").await, (7, String::new()));
+        assert_eq!(run(&shell, "echo $?").await, (0, "7\n".into()), "$? is kept between commands");
+        let result = finish(&shell, "sleep 50 &").await;
         let pid = result.background_pid.expect("a background process");
-        assert_eq!(text_of(&session, &result), format!("[1] {pid}\n"));
-        assert_eq!(run(&session, "kill %1; wait %1; echo $?").await.0, 0);
+        assert_eq!(text_of(&shell, &result), format!("[1] {pid}\n"));
+        assert_eq!(run(&shell, "kill %1; wait %1; echo $?").await.0, 0);
 
         let bin = home.work().join("bin");
         fs::create_dir(&bin).unwrap();
         fs::write(bin.join("python"), "").unwrap();
-        let result = finish(&session, "chmod +x bin/python; PATH=$PWD/bin:$PATH").await;
+        let result = finish(&shell, "chmod +x bin/python; PATH=$PWD/bin:$PATH").await;
         assert_eq!(result.python.as_deref(), Some(bin.join("python").as_path()));
         // The recorder may have seen the start a little late.
-        let result = finish(&session, "sleep 1").await;
+        let result = finish(&shell, "sleep 1").await;
         assert!(result.duration >= Duration::from_millis(200), "{:?}", result.duration);
         shells.shut_down().await.unwrap();
     });
@@ -56,7 +52,7 @@ fn commands_are_data() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         for (text, output) in [
             ("cat <<'E'\n$x `y` \"z\" \\n\nE", "$x `y` \"z\" \\n\n"),
             ("cat <<E\n$((1+1))\nE\necho after", "2\nafter\n"),
@@ -77,11 +73,11 @@ fn commands_are_data() {
             ("printf '%s' '###PS1JSON###'", "###PS1JSON###"),
             ("echo $PAGER $GIT_PAGER $MANPAGER $SYSTEMD_PAGER", "cat cat cat cat\n"),
         ] {
-            assert_eq!(run(&session, text).await, (0, output.into()), "{text:?}");
+            assert_eq!(run(&shell, text).await, (0, output.into()), "{text:?}");
         }
-        assert_eq!(run(&session, "if then").await.0, 2, "a syntax error is a result");
-        assert_eq!(run(&session, "echo 'never closed").await.0, 2);
-        let error = session.run("echo a\0b").await.unwrap_err();
+        assert_eq!(run(&shell, "if then").await.0, 2, "a syntax error is a result");
+        assert_eq!(run(&shell, "echo 'never closed").await.0, 2);
+        let error = shell.run("echo a\0b").await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{error}");
 
         let mut script = String::from("total=0\n");
@@ -92,7 +88,7 @@ fn commands_are_data() {
         }
         let lines = script.lines().count() - 1;
         script.push_str("echo $total");
-        assert_eq!(run(&session, script).await, (0, format!("{lines}\n")));
+        assert_eq!(run(&shell, script).await, (0, format!("{lines}\n")));
         shells.shut_down().await.unwrap();
     });
 }
@@ -102,7 +98,7 @@ fn directories_with_odd_names_are_reported_exactly() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let names: [&[u8]; 5] = [
             b"a \"b\" \\c",
             b"semi;colon%41",
@@ -114,8 +110,8 @@ fn directories_with_odd_names_are_reported_exactly() {
             let path = home.work().join(std::ffi::OsStr::from_bytes(name));
             fs::create_dir(&path).unwrap();
             let quoted = [b"cd -- \"$OLD/\"$'".as_slice(), &escape(name), b"'"].concat();
-            finish(&session, format!("OLD={}", home.work().display())).await;
-            let result = finish(&session, quoted).await;
+            finish(&shell, format!("OLD={}", home.work().display())).await;
+            let result = finish(&shell, quoted).await;
             assert_eq!((result.exit_code, &result.cwd), (0, &path));
         }
         shells.shut_down().await.unwrap();
@@ -131,7 +127,7 @@ fn the_directory_is_where_the_shell_is_whatever_it_calls_it() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let deep = home.work().join("deep");
         fs::create_dir(&deep).unwrap();
         std::os::unix::fs::symlink(&deep, home.work().join("link")).unwrap();
@@ -144,11 +140,11 @@ fn the_directory_is_where_the_shell_is_whatever_it_calls_it() {
             ("cd /proc/self/cwd", &deep),
             ("cd ~/link", &link),
         ] {
-            assert_eq!(finish(&session, text).await.cwd, *place, "{text}");
+            assert_eq!(finish(&shell, text).await.cwd, *place, "{text}");
         }
-        finish(&session, "unset PWD").await;
-        assert_eq!(finish(&session, "exit 3").await.exit_code, 3);
-        assert_eq!(run(&session, "pwd").await, (0, format!("{}\n", deep.display())));
+        finish(&shell, "unset PWD").await;
+        assert_eq!(finish(&shell, "exit 3").await.exit_code, 3);
+        assert_eq!(run(&shell, "pwd").await, (0, format!("{}\n", deep.display())));
         shells.shut_down().await.unwrap();
     });
 }
@@ -163,13 +159,9 @@ fn what_users_do_to_their_shell_does_not_break_it() {
         )
         .unwrap();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        assert_eq!(
-            run(&session, "echo first").await,
-            (0, "first\n".into()),
-            "after a slow .bashrc"
-        );
-        assert_eq!(run(&session, "ll").await, (0, "aliased\n".into()));
+        let shell = home.shell(&shells, "a").await;
+        assert_eq!(run(&shell, "echo first").await, (0, "first\n".into()), "after a slow .bashrc");
+        assert_eq!(run(&shell, "ll").await, (0, "aliased\n".into()));
         for harm in [
             "PS1='$(echo x; false) '",
             "PROMPT_COMMAND='echo mine'",
@@ -205,21 +197,21 @@ fn what_users_do_to_their_shell_does_not_break_it() {
             "unalias -a; alias echo='echo'",
             "ulimit -n 100",
         ] {
-            let result = finish(&session, harm).await;
+            let result = finish(&shell, harm).await;
             assert_eq!((result.exit_code, &result.ended), (0, &Ended::AtPrompt), "{harm}");
-            let result = finish(&session, "echo well; (exit 9)").await;
+            let result = finish(&shell, "echo well; (exit 9)").await;
             assert_eq!(result.exit_code, 9, "{harm}");
-            assert_eq!(text_of(&session, &result), "well\n", "{harm}");
+            assert_eq!(text_of(&shell, &result), "well\n", "{harm}");
         }
         // What ends no shell with `set -e`, does not end it because of us.
-        assert_eq!(run(&session, "set -e").await.0, 0);
-        assert_eq!(run(&session, "! true").await.0, 1);
-        assert_eq!(run(&session, "set +e").await.0, 0);
+        assert_eq!(run(&shell, "set -e").await.0, 0);
+        assert_eq!(run(&shell, "! true").await.0, 1);
+        assert_eq!(run(&shell, "set +e").await.0, 0);
         // The shell's own output goes elsewhere: results still come.
-        assert_eq!(run(&session, "exec >|out").await.0, 0);
-        assert_eq!(run(&session, "echo hidden; (exit 2)").await, (2, String::new()));
-        assert_eq!(run(&session, "exec >/dev/tty; cat out").await, (0, "hidden\n".into()));
-        assert_eq!(session.status().restarts, 0);
+        assert_eq!(run(&shell, "exec >|out").await.0, 0);
+        assert_eq!(run(&shell, "echo hidden; (exit 2)").await, (2, String::new()));
+        assert_eq!(run(&shell, "exec >/dev/tty; cat out").await, (0, "hidden\n".into()));
+        assert_eq!(shell.status().restarts, 0);
         shells.shut_down().await.unwrap();
     });
 }
@@ -229,16 +221,16 @@ fn no_key_is_pressed_while_a_text_reads_keys() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let text = "trap 'echo caught' INT; bash -c 'echo up; exec sleep 100'; \
             read -r -n 1 -p 'sure? ' x; echo; echo \"<$x>\"; trap - INT";
-        let job = session.run(text).await.unwrap();
-        until_printed(&session, start_of(&job).await, "up").await;
-        session.press(vec![Key::interrupt()]).await.unwrap();
+        let job = shell.run(text).await.unwrap();
+        until_printed(&shell, start_of(&job).await, "up").await;
+        shell.press(vec![Key::interrupt()]).await.unwrap();
         asked(&job).await;
-        session.type_bytes("y").await.unwrap();
+        shell.type_bytes("y").await.unwrap();
         let result = ended(&job).await;
-        assert!(text_of(&session, &result).ends_with("<y>\n"), "{result:?}");
+        assert!(text_of(&shell, &result).ends_with("<y>\n"), "{result:?}");
         shells.shut_down().await.unwrap();
     });
 }
@@ -248,24 +240,24 @@ fn turning_line_editing_off_does_not_swallow_the_rest() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         let text = "echo one; set +o emacs; echo two\nalias later='echo three'\nlater; (exit 5)";
-        assert_eq!(run(&session, text).await, (5, "one\ntwo\nthree\n".into()));
-        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
-        // Where the text does not say so, it is interrupted, and the session goes on.
-        assert_eq!(run(&session, "off() { builtin set +o emacs; }").await.0, 0);
-        let result = finish(&session, "echo one; off; (exit 6)").await;
+        assert_eq!(run(&shell, text).await, (5, "one\ntwo\nthree\n".into()));
+        assert_eq!(run(&shell, "echo next").await, (0, "next\n".into()));
+        // Where the text does not say so, it is interrupted, and the shell goes on.
+        assert_eq!(run(&shell, "off() { builtin set +o emacs; }").await.0, 0);
+        let result = finish(&shell, "echo one; off; (exit 6)").await;
         assert_eq!((result.exit_code, &result.ended), (130, &Ended::AtPrompt));
-        assert!(text_of(&session, &result).starts_with("one\n"));
-        assert_eq!(run(&session, "echo next").await, (0, "next\n".into()));
+        assert!(text_of(&shell, &result).starts_with("one\n"));
+        assert_eq!(run(&shell, "echo next").await, (0, "next\n".into()));
         // What looks almost the same is left alone: the shell's own reading, and another program.
-        let job = session.run("read -r line; echo \"<$line>\"").await.unwrap();
+        let job = shell.run("read -r line; echo \"<$line>\"").await.unwrap();
         asked(&job).await;
-        session.type_bytes("a line\r").await.unwrap();
-        assert_eq!(text_of(&session, &*ended(&job).await), "a line\n<a line>\n");
-        let job = session.run("exec sed -u s/x/y/").await.unwrap();
+        shell.type_bytes("a line\r").await.unwrap();
+        assert_eq!(text_of(&shell, &*ended(&job).await), "a line\n<a line>\n");
+        let job = shell.run("exec sed -u s/x/y/").await.unwrap();
         asked(&job).await;
-        session.type_bytes("xxx\r\x04").await.unwrap();
+        shell.type_bytes("xxx\r\x04").await.unwrap();
         let result = ended(&job).await;
         assert_eq!((result.exit_code, &result.ended), (0, &Ended::ShellExited));
         shells.shut_down().await.unwrap();
@@ -285,18 +277,18 @@ fn set_x_and_debug_traps_show_the_users_commands_only() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
-        assert_eq!(run(&session, "set -x").await, (0, String::new()));
-        let (_, output) = run(&session, "echo x").await;
+        let shell = home.shell(&shells, "a").await;
+        assert_eq!(run(&shell, "set -x").await, (0, String::new()));
+        let (_, output) = run(&shell, "echo x").await;
         assert!(output.contains("echo x\nx\n") && !output.contains("__sb"), "{output}");
-        let job = session.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
-        until_printed(&session, start_of(&job).await, "\nup").await;
-        session.press(vec![Key::interrupt()]).await.unwrap();
-        let interrupted = text_of(&session, &*ended(&job).await);
+        let job = shell.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
+        until_printed(&shell, start_of(&job).await, "\nup").await;
+        shell.press(vec![Key::interrupt()]).await.unwrap();
+        let interrupted = text_of(&shell, &*ended(&job).await);
         assert!(!interrupted.contains("__sb"), "{interrupted}");
-        run(&session, "set +x").await;
-        run(&session, "trap 'echo D:$BASH_COMMAND' DEBUG").await;
-        let (_, output) = run(&session, "true").await;
+        run(&shell, "set +x").await;
+        run(&shell, "trap 'echo D:$BASH_COMMAND' DEBUG").await;
+        let (_, output) = run(&shell, "true").await;
         assert!(output.contains("D:true\n") && !output.contains("__sb"), "{output}");
         shells.shut_down().await.unwrap();
     });
@@ -307,61 +299,61 @@ fn keys_signals_and_input_reach_the_program() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
 
         // The line comes from the program itself: before that, Ctrl-C would meet the shell.
         let sleeping = "bash -c 'echo up; exec sleep 100'";
-        let job = session.run(sleeping).await.unwrap();
-        until_printed(&session, 0, "up").await;
-        assert!(matches!(session.run("echo").await, Err(Error::Busy { seq: 1, .. })));
-        session.press(vec![Key::interrupt()]).await.unwrap();
+        let job = shell.run(sleeping).await.unwrap();
+        until_printed(&shell, 0, "up").await;
+        assert!(matches!(shell.run("echo").await, Err(Error::Busy { seq: 1, .. })));
+        shell.press(vec![Key::interrupt()]).await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 130);
 
         let job =
-            session.run("unset PROMPT_COMMAND; bash -c 'echo go; exec sleep 100'").await.unwrap();
-        until_printed(&session, start_of(&job).await, "go").await;
-        session.press(vec![Key::interrupt()]).await.unwrap();
+            shell.run("unset PROMPT_COMMAND; bash -c 'echo go; exec sleep 100'").await.unwrap();
+        until_printed(&shell, start_of(&job).await, "go").await;
+        shell.press(vec![Key::interrupt()]).await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 130, "also when the hook at the prompt is gone");
 
-        let job = session.run(sleeping).await.unwrap();
-        until_printed(&session, start_of(&job).await, "up").await;
-        session.press(vec!["C-z".parse().unwrap()]).await.unwrap();
+        let job = shell.run(sleeping).await.unwrap();
+        until_printed(&shell, start_of(&job).await, "up").await;
+        shell.press(vec!["C-z".parse().unwrap()]).await.unwrap();
         let result = ended(&job).await;
         assert_eq!(result.exit_code, 148);
-        assert!(text_of(&session, &result).contains("Stopped"));
-        assert_eq!(finish(&session, "kill %1").await.exit_code, 0);
+        assert!(text_of(&shell, &result).contains("Stopped"));
+        assert_eq!(finish(&shell, "kill %1").await.exit_code, 0);
 
-        let job = session.run("IFS= read -r -p 'name? ' name; echo \"<$name>\"").await.unwrap();
-        until_printed(&session, 0, "name? ").await;
-        session.type_bytes(" a;b\\; \"ü\"\r").await.unwrap();
+        let job = shell.run("IFS= read -r -p 'name? ' name; echo \"<$name>\"").await.unwrap();
+        until_printed(&shell, 0, "name? ").await;
+        shell.type_bytes(" a;b\\; \"ü\"\r").await.unwrap();
         let result = ended(&job).await;
         // The shell tells of the death of the job when it notices it.
-        let output = text_of(&session, &result);
+        let output = text_of(&shell, &result);
         let lines: Vec<_> = output.lines().filter(|line| !line.starts_with("[1]+")).collect();
         assert_eq!(lines, ["name?  a;b\\; \"ü\"", "< a;b\\; \"ü\">"]);
 
-        let job = session.run("cat >copy; wc -l <copy").await.unwrap();
+        let job = shell.run("cat >copy; wc -l <copy").await.unwrap();
         job.started().await.unwrap();
-        session.type_bytes("one\rtwo\r").await.unwrap();
-        session.press(vec!["C-d".parse().unwrap()]).await.unwrap();
+        shell.type_bytes("one\rtwo\r").await.unwrap();
+        shell.press(vec!["C-d".parse().unwrap()]).await.unwrap();
         let result = ended(&job).await;
-        assert!(text_of(&session, &result).ends_with("2\n"));
+        assert!(text_of(&shell, &result).ends_with("2\n"));
 
         // A process that ignores Ctrl-C is ended by a signal that it cannot ignore.
-        let job = session
+        let job = shell
             .run("bash -c \"trap '' INT TERM; echo up; while :; do sleep 0.1; done\"")
             .await
             .unwrap();
-        until_printed(&session, start_of(&job).await, "up").await;
-        session.press(vec![Key::interrupt()]).await.unwrap();
-        until_printed(&session, start_of(&job).await, "^C").await;
-        session.signal(Signal::Terminate).await.unwrap();
+        until_printed(&shell, start_of(&job).await, "up").await;
+        shell.press(vec![Key::interrupt()]).await.unwrap();
+        until_printed(&shell, start_of(&job).await, "^C").await;
+        shell.signal(Signal::Terminate).await.unwrap();
         assert!(job.result().is_none());
-        session.signal(Signal::Kill).await.unwrap();
+        shell.signal(Signal::Kill).await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 137);
 
-        session.resize(Size { columns: 93, rows: 31 }).await.unwrap();
-        assert_eq!(run(&session, "stty size").await, (0, "31 93\n".into()));
+        shell.resize(Size { columns: 93, rows: 31 }).await.unwrap();
+        assert_eq!(run(&shell, "stty size").await, (0, "31 93\n".into()));
         shells.shut_down().await.unwrap();
     });
 }
@@ -371,9 +363,9 @@ fn a_dead_shell_is_reported_and_replaced_in_its_directory() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
-        let session = home.session(&shells, "a").await;
+        let shell = home.shell(&shells, "a").await;
         fs::create_dir(home.work().join("deep")).unwrap();
-        let before = finish(&session, "cd deep").await;
+        let before = finish(&shell, "cd deep").await;
         let deep = home.work().join("deep");
         for (text, code) in [
             ("echo bye; exit 3", 3),
@@ -381,32 +373,32 @@ fn a_dead_shell_is_reported_and_replaced_in_its_directory() {
             ("set -e; echo bye; (exit 5); echo not reached", 5),
             ("echo bye; kill -9 $$", 137),
         ] {
-            let result = finish(&session, text).await;
+            let result = finish(&shell, text).await;
             assert_eq!((result.exit_code, &result.ended), (code, &Ended::ShellExited), "{text}");
             assert_eq!((&result.user, &result.host), (&before.user, &before.host), "{text}");
             assert_eq!(result.python, before.python, "{text}");
-            let output = text_of(&session, &result);
+            let output = text_of(&shell, &result);
             assert!(
                 output.starts_with("bye\n") && !output.contains("not reached"),
                 "{text}: {output}"
             );
             // The next command waits for the new shell by itself.
-            assert_eq!(run(&session, "pwd").await, (0, format!("{}\n", deep.display())), "{text}");
+            assert_eq!(run(&shell, "pwd").await, (0, format!("{}\n", deep.display())), "{text}");
         }
-        assert_eq!(session.status().restarts, 4);
+        assert_eq!(shell.status().restarts, 4);
         // Ctrl-D at the prompt is nobody's command; the shell comes back all the same. Before it edits its
         // line, which it says by asking for bracketed pastes, the kernel would take the key.
-        let latest = finish(&session, "true").await;
-        until_printed(&session, latest.output.end, "\x1b[?2004h").await;
-        session.press(vec!["C-d".parse().unwrap()]).await.unwrap();
+        let latest = finish(&shell, "true").await;
+        until_printed(&shell, latest.output.end, "\x1b[?2004h").await;
+        shell.press(vec!["C-d".parse().unwrap()]).await.unwrap();
         within("the restart", async {
-            while session.status().restarts < 5 {
+            while shell.status().restarts < 5 {
                 tokio::task::yield_now().await;
             }
         })
         .await;
-        assert_eq!(run(&session, "echo back").await, (0, "back\n".into()));
-        assert_eq!(session.status().phase, Phase::Idle);
+        assert_eq!(run(&shell, "echo back").await, (0, "back\n".into()));
+        assert_eq!(shell.status().phase, Phase::Idle);
         shells.shut_down().await.unwrap();
     });
 }
@@ -420,15 +412,15 @@ fn environment_and_names_are_taken_as_given() {
         let value = "a \"b\" 'c' $d\n%e;ü";
         spec.environment.push(("MINE".into(), value.into()));
         spec.environment.push(("LONG".into(), "x".repeat(100_000).into()));
-        let session = shells.create(spec).await.unwrap();
+        let shell = shells.create(spec).await.unwrap();
         assert_eq!(
-            run(&session, "printf %s \"$MINE\"; echo ${#LONG}").await.1,
+            run(&shell, "printf %s \"$MINE\"; echo ${#LONG}").await.1,
             format!("{value}100000\n")
         );
-        assert_eq!(run(&session, "env | grep -c ^MINE=; echo ${TMUX-none}").await.1, "1\nnone\n");
-        finish(&session, "export LATER=1; unset LONG; private=2; false | (exit 3)").await;
-        let seq = session.latest().unwrap().seq();
-        let exports = session.exports().await.unwrap();
+        assert_eq!(run(&shell, "env | grep -c ^MINE=; echo ${TMUX-none}").await.1, "1\nnone\n");
+        finish(&shell, "export LATER=1; unset LONG; private=2; false | (exit 3)").await;
+        let seq = shell.latest().unwrap().seq();
+        let exports = shell.exports().await.unwrap();
         let exported = |name: &str| {
             exports
                 .iter()
@@ -436,28 +428,28 @@ fn environment_and_names_are_taken_as_given() {
                 .map(|(_, value)| value.to_str().unwrap())
         };
         assert_eq!((exported("MINE"), exported("LATER")), (Some(value), Some("1")));
-        let absent = ["LONG", "private", "SANDBOX_SESSION", "PWD", "SHLVL"];
+        let absent = ["LONG", "private", "SANDBOX_SHELL", "PWD", "SHLVL"];
         assert_eq!(absent.map(exported), [None; 5]);
-        assert_eq!(session.latest().unwrap().seq(), seq);
-        let known = run(&session, "echo $? ${PIPESTATUS[@]}; fc -ln -1 -1").await.1;
+        assert_eq!(shell.latest().unwrap().seq(), seq);
+        let known = run(&shell, "echo $? ${PIPESTATUS[@]}; fc -ln -1 -1").await.1;
         assert!(
             known.starts_with("3 1 3\n") && known.ends_with("(exit 3)\n"),
             "not noticed: {known}"
         );
-        assert_eq!(fs::metadata(home.root().join("sessions/a/exports")).unwrap().len(), 0);
-        assert!(matches!(shells.create(home.spec("a")).await, Err(Error::SessionExists(_))));
+        assert_eq!(fs::metadata(home.root().join("shells/a/exports")).unwrap().len(), 0);
+        assert!(matches!(shells.create(home.spec("a")).await, Err(Error::ShellExists(_))));
         let mut bad = home.spec("b");
         bad.environment.push(("1X".into(), "".into()));
         assert!(matches!(shells.create(bad).await, Err(Error::Invalid(_))));
-        let nowhere = sandbox_shells::SessionSpec { cwd: "/nowhere".into(), ..home.spec("b") };
+        let nowhere = sandbox_shells::ShellSpec { cwd: "/nowhere".into(), ..home.spec("b") };
         assert!(matches!(shells.create(nowhere).await, Err(Error::Invalid(_))));
         assert_eq!(shells.list().len(), 1);
         assert!(shells.get(&id("a")).is_some());
-        session.close().await.unwrap();
-        session.close().await.unwrap();
-        assert!(matches!(session.run("x").await, Err(Error::SessionClosed(_))));
+        shell.close().await.unwrap();
+        shell.close().await.unwrap();
+        assert!(matches!(shell.run("x").await, Err(Error::ShellClosed(_))));
         assert!(shells.list().is_empty());
-        home.session(&shells, "a").await;
+        home.shell(&shells, "a").await;
         shells.shut_down().await.unwrap();
     });
 }
@@ -471,8 +463,8 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         let up = directory.components().skip(1).map(|_| "..").collect::<Vec<_>>().join("/");
         let program = format!("{up}{}", helper().display());
         let shells = home.open_with(Config { program: program.into(), ..home.config() }).await;
-        let session = home.session(&shells, "a").await;
-        assert_eq!(run(&session, "echo up").await, (0, "up\n".into()));
+        let shell = home.shell(&shells, "a").await;
+        assert_eq!(run(&shell, "echo up").await, (0, "up\n".into()));
         shells.shut_down().await.unwrap();
         let program = "nowhere/sandbox".into();
         let error = Shells::open(Config { program, ..home.config() }).await.unwrap_err();
