@@ -161,7 +161,9 @@ impl Driver {
                 () = until(deadline) => Wake::TimePassed,
             };
             // What the recorder has written by now may be what is waited for.
-            self.catch_up();
+            if !matches!(wake, Wake::IndexGrown | Wake::Control(Some(Control::Run { .. }))) {
+                self.catch_up();
+            }
             match wake {
                 Wake::IndexGrown => {}
                 Wake::LeaderEnded(leader) => self.handle(Event::LeaderEnded(leader)),
@@ -187,7 +189,7 @@ impl Driver {
     fn handle(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            let moment = self.moment();
+            let moment = self.moment(&event);
             for effect in self.owner.handle(event, moment) {
                 events.extend(self.perform(effect));
             }
@@ -202,10 +204,12 @@ impl Driver {
         }
     }
 
-    fn moment(&self) -> Moment {
-        let log_end = match self.log.metadata() {
-            Ok(metadata) => metadata.len(),
-            Err(error) => {
+    fn moment(&self, event: &Event) -> Moment {
+        let metadata = event.needs_log_end().then(|| self.log.metadata());
+        let log_end = match metadata {
+            None => 0,
+            Some(Ok(metadata)) => metadata.len(),
+            Some(Err(error)) => {
                 warn!(shell = %self.owner.entry().id, %error, "the log's length is not known");
                 0
             }

@@ -10,7 +10,7 @@ use crate::{
     input::{Key, Signal},
     ledger::Size,
     marker::Seq,
-    output::index::Line,
+    output::index::{Line, What},
 };
 use sandbox_process::ProcessId;
 
@@ -21,7 +21,8 @@ pub(crate) struct Moment {
     pub(crate) now: Instant,
     /// For reports.
     pub(crate) wall: SystemTime,
-    /// Length of the log. Where a marker is missing, this bounds the output of its command.
+    /// Length of the log, for an event that [needs it](Event::needs_log_end). Where a marker is missing, this bounds
+    /// the output of its command.
     pub(crate) log_end: u64,
 }
 
@@ -121,6 +122,23 @@ pub(crate) enum Event {
     Tidied,
     /// A deadline has passed.
     TimePassed,
+}
+
+impl Event {
+    /// Whether a decision about it may need the length of the log. The events of a plain command do not, which saves
+    /// it a few system calls.
+    pub(crate) fn needs_log_end(&self) -> bool {
+        match self {
+            Self::Recorded(line) => matches!(line.what, What::Opened { .. }),
+            Self::Asked { .. }
+            | Self::LooksIdle
+            | Self::Seen { .. }
+            | Self::ShellFound(_)
+            | Self::TextWritten { .. }
+            | Self::NoncesWritten { .. } => false,
+            _ => true,
+        }
+    }
 }
 
 /// What one look at the kernel's tables has shown.

@@ -2,7 +2,7 @@
 
 use super::{
     bash::{Kind as TextKind, Program},
-    world::{Check, World},
+    world::{Check, UNKNOWN_END, World},
 };
 use crate::{
     Error,
@@ -35,7 +35,13 @@ impl World {
         if before.is_some_and(|before| before.result.is_some()) {
             return Err(format!("command {seq} has more than one result"));
         }
+        if status.started.is_some_and(|started| started.offset == UNKNOWN_END) {
+            return Err(format!("command {seq} starts where nobody knows"));
+        }
         let Some(result) = status.result else { return Ok(()) };
+        if result.output.end == UNKNOWN_END {
+            return Err(format!("command {seq} ends where nobody knows"));
+        }
         if let Some((code, ended)) = self.told.get(&seq) {
             // A code that was unknown stays so, and one that was known stays what it was.
             let is_other = *code != result.exit_code && result.exit_code >= 0;

@@ -24,6 +24,9 @@ use sandbox_process::ProcessId;
 /// How long a shell may take to its first prompt.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
+/// Stands for the length of the log where the owner is not told of it.
+pub(super) const UNKNOWN_END: u64 = u64::MAX;
+
 pub(super) type Check = Result<(), String>;
 
 pub(super) struct World {
@@ -174,7 +177,10 @@ impl World {
     fn tell_at_once(&mut self, event: Event) -> Check {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            let moment = self.moment();
+            let mut moment = self.moment();
+            if !event.needs_log_end() {
+                moment.log_end = UNKNOWN_END;
+            }
             let Some(owner) = &mut self.owner else { return Ok(()) };
             let effects = owner.handle(event, moment);
             for effect in effects {
