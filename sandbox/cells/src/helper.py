@@ -358,7 +358,9 @@ def shorten(text):
     return f"{text[:end]}\n[{omitted} characters were left out here.]\n{text[-end:]}"
 
 
-async def main(environment, directory, cwd, mark, transport, prelude=""):
+async def main(environment, arguments):
+    directory, cwd, mark, transport, *optional = arguments
+    prelude = optional[0] if optional else ""
     # The kernel inherits our descriptors: the line to the owner is not for it to write on.
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -380,4 +382,4 @@ async def main(environment, directory, cwd, mark, transport, prelude=""):
 
 # The owner has put our arguments where those of a program would be, and sent the environment with
 # this text.
-asyncio.run(main(environment, *sys.argv[1:]))  # noqa: F821
+asyncio.run(main(environment, sys.argv[1:]))  # noqa: F821
