@@ -11,8 +11,6 @@
 //! is written under a temporary name and then hard-linked to its final name, which fails if that name
 //! exists. Files are not synced to disk, because they mean nothing after a crash of the machine.
 
-mod process;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -22,12 +20,11 @@ use bridge_protocol::connection_file::{
     ConnectionFile, HostFile, SCHEMA, file_name, host_file_name, socket_name,
 };
 use bridge_protocol::{Secret, SessionId};
+use process_identity::ProcessId;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-pub use process::{is_alive, process_start};
 
 /// Most bytes that are read of a file. A larger file is no connection file and is ignored.
 const FILE_BYTES: u64 = 64 * 1024;
@@ -124,7 +121,7 @@ impl Directory {
     fn claim_locked(&self, session: &SessionId) -> Result<(), Error> {
         for name in [file_name(session), host_file_name(session)] {
             match self.read::<Owner>(&name) {
-                Some(other) if is_alive(other.pid, other.process_start) => {
+                Some(other) if other.is_alive() => {
                     return Err(Error::SessionTaken { session: other.session, pid: other.pid });
                 }
                 Some(_) => self.remove(session),
@@ -164,7 +161,7 @@ impl Directory {
         let mut alive = Vec::new();
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
             let Some(owner) = self.read::<Owner>(&name) else { continue };
-            if !is_alive(owner.pid, owner.process_start) {
+            if !owner.is_alive() {
                 self.remove(&owner.session);
             } else if name == file_name(&owner.session) {
                 alive.extend(self.read::<ConnectionFile>(&name));
@@ -177,7 +174,9 @@ impl Directory {
     /// The host token of a session, if its daemon is alive.
     pub fn host_token(&self, session: &SessionId) -> Option<Secret> {
         let file: HostFile = self.read(&host_file_name(session))?;
-        is_alive(file.pid, file.process_start).then_some(file.host_token)
+        ProcessId { pid: file.pid, start_time: file.process_start }
+            .is_alive()
+            .then_some(file.host_token)
     }
 
     /// Holds the lock until the file that is returned is dropped.
@@ -257,6 +256,12 @@ struct Owner {
     session: SessionId,
     pid: u32,
     process_start: u64,
+}
+
+impl Owner {
+    fn is_alive(&self) -> bool {
+        ProcessId { pid: self.pid, start_time: self.process_start }.is_alive()
+    }
 }
 
 fn is_own_directory(path: &Path) -> bool {

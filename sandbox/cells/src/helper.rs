@@ -23,7 +23,7 @@ use super::{
     error::{Error, Result},
     python,
 };
-use sandbox_process::{self as process, MARK_VARIABLE};
+use sandbox_members::{self as members, MARK_VARIABLE};
 
 const SOURCE: &str = include_str!("helper.py");
 /// The source comes in the first line, so that it lies in no file and in no argument, and with it the
@@ -128,7 +128,7 @@ impl Helper {
         if time::timeout(PATIENCE, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
-        for process in process::marked(&self.mark) {
+        for process in members::marked(&self.mark) {
             process.send(rustix::process::Signal::KILL);
         }
         let _ = fs::remove_dir_all(&self.directory);

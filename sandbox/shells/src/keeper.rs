@@ -26,7 +26,7 @@ use tracing::{info, warn};
 
 use super::tmux::Tmux;
 use crate::Error;
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// The name of its tmux session.
 pub(crate) const NAME: &str = "keeper";

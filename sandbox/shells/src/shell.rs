@@ -22,7 +22,7 @@ use super::{
     tmux::quote_for_shell,
 };
 use crate::{Error, Result};
-use sandbox_process::MARK_VARIABLE;
+use sandbox_members::MARK_VARIABLE;
 
 /// How long a shell may take to write down its environment.
 const EXPORTS_LIMIT: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use std::{io, os::fd::OwnedFd};
 use tokio::io::unix::AsyncFd;
 use tracing::warn;
 
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// The end of a process as something to wait for, again and again.
 pub(super) struct Alive {

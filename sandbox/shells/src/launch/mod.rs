@@ -20,7 +20,8 @@ use crate::{
     marker::{Expected, Kind, Nonce, Seq},
     tmux::{Tmux, protect_format, quote, quote_for_shell},
 };
-use sandbox_process::{self as process, MARK_VARIABLE, ProcessId};
+use process_identity::{self as process, ProcessId};
+use sandbox_members::MARK_VARIABLE;
 
 /// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
 /// process ends, although the kernel may not have handed over the last output yet; that would be

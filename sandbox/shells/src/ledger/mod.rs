@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::marker::Seq;
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// The name of a shell: `[A-Za-z0-9_-]{1,64}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use std::{
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use tokio::{io::unix::AsyncFd, sync::Notify, task::JoinHandle};
 
-use sandbox_process::readable;
+use process_identity::readable;
 
 /// Watches files for growth.
 #[derive(Debug)]

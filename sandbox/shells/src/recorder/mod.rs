@@ -35,7 +35,7 @@ use crate::{
     output::index::{End, Line, What, end_of},
     recorder::scanner::{Piece, Scanner},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// Bytes taken from the pipe at once.
 const CHUNK: usize = 64 * 1024;

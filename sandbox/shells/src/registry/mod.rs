@@ -33,8 +33,8 @@ use crate::{
     state::Phase,
     tmux::{self, ControlClient, Tmux},
 };
+use process_identity::ProcessId;
 use sandbox_isolation::Policy;
-use sandbox_process::ProcessId;
 
 const TMUX_CONF: &[u8] = include_bytes!("../tmux/tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("../launch/init.bash");

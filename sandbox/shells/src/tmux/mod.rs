@@ -10,9 +10,7 @@
 mod client;
 mod environment;
 
-use std::{
-    ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, process::Stdio, sync::Arc, time::Duration,
-};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, process::Stdio, sync::Arc, time::Duration};
 
 use rustix::process::Signal;
 use tokio::{
@@ -30,7 +28,7 @@ use tracing::{debug, warn};
 use crate::{Error, Result};
 use crate::{config::Config, keeper};
 use client::{Client, Pending, Request};
-use sandbox_process::{self as process, ProcessId};
+use process_identity::{self as process, ProcessId};
 
 /// How long tmux may take to start or to answer; it normally needs a millisecond or two.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -102,9 +100,7 @@ async fn let_former_clients_go(config: &Config) {
 /// Control clients that others have started for this directory. If one of them has also started the server, that has
 /// the same arguments.
 fn former_clients(config: &Config) -> Vec<ProcessId> {
-    let is_server = |process: &ProcessId| {
-        fs::read(format!("/proc/{}/comm", process.pid)).is_ok_and(|name| name == b"tmux: server\n")
-    };
+    let is_server = |process: &ProcessId| process.is_named("tmux: server");
     let mut found = process::started_with(config.tmux_conf().as_os_str().as_bytes());
     found.retain(|process| !is_server(process));
     found
