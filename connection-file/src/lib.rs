@@ -12,8 +12,8 @@
 //! exists. Files are not synced to disk, because they mean nothing after a crash of the machine.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::connection_file::{
@@ -22,7 +22,6 @@ use bridge_protocol::connection_file::{
 use bridge_protocol::{Secret, SessionId};
 use process_identity::ProcessId;
 use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::process::geteuid;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -106,7 +105,7 @@ impl Directory {
 
     /// Creates the directory if it is missing, and checks that it is private.
     pub fn prepare(&self) -> Result<(), Error> {
-        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        let created = private_files::create_directories(&self.0);
         created.map_err(|source| Error::Io { path: self.0.clone(), source })?;
         self.check()
     }
@@ -188,8 +187,8 @@ impl Directory {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let private = is_own_directory(&self.0)
-            && fs::symlink_metadata(&self.0).is_ok_and(|data| data.mode() & 0o077 == 0);
+        let data = fs::symlink_metadata(&self.0);
+        let private = data.is_ok_and(|data| data.is_dir() && private_files::is_private(&data));
         private.then_some(()).ok_or_else(|| Error::NotPrivate { path: self.0.clone() })
     }
 
@@ -202,11 +201,7 @@ impl Directory {
         let temporary = self.0.join(format!(".{session}.{}.tmp", std::process::id()));
         let failed = |source| Error::Io { path: path.to_owned(), source };
         let text = serde_json::to_vec(content).map_err(|error| failed(error.into()))?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let written = options
-            .open(&temporary)
-            .and_then(|mut file| file.write_all(&text))
+        let written = private_files::create_new(&temporary, &text)
             .and_then(|()| fs::hard_link(&temporary, path));
         // A temporary file that stays is ignored by every reader: its name is none of the two.
         let _ = fs::remove_file(&temporary);
@@ -265,13 +260,11 @@ impl Owner {
 }
 
 fn is_own_directory(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && data.uid() == geteuid().as_raw())
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && private_files::is_own(&data))
 }
 
 fn is_private_file(file: &File) -> bool {
-    file.metadata().is_ok_and(|data| {
-        data.is_file() && data.uid() == geteuid().as_raw() && data.mode() & 0o077 == 0
-    })
+    file.metadata().is_ok_and(|data| data.is_file() && private_files::is_private(&data))
 }
 
 #[cfg(test)]

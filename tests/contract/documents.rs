@@ -19,6 +19,7 @@ fn paths(text: &str) -> Vec<String> {
         let tops = [
             "bridge-",
             "connection-file/",
+            "private-files/",
             "process-identity/",
             "tests/",
             "scripts/",

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs,
-    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -152,7 +152,7 @@ fn make_directory(mark: &str, may_be_long: bool) -> Result<PathBuf> {
     let temporary =
         Some(std::env::temp_dir()).filter(|path| may_be_long || path.as_os_str().len() <= LONGEST);
     let directory = temporary.unwrap_or_else(|| "/tmp".into()).join(name);
-    let made = fs::DirBuilder::new().mode(0o700).create(&directory);
+    let made = private_files::create_directory(&directory);
     made.map_err(Error::io("making a directory for the kernel"))?;
     Ok(directory)
 }

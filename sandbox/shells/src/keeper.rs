@@ -20,7 +20,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat};
+use rustix::fs::{OFlags, fcntl_setfl};
 use tokio::time;
 use tracing::{info, warn};
 
@@ -39,9 +39,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Makes the owner's side of the pipe. It must be held for as long as the owner lives.
 pub(crate) fn own(root: &Path) -> io::Result<File> {
     let path = alive(root);
-    match mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
+    match private_files::create_pipe(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
     }
     // Opened for reading too, or the opening would wait for the keeper.
     OpenOptions::new().read(true).write(true).open(path)

@@ -14,7 +14,7 @@ use super::{
     config::Config,
     input::{Key, Signal},
     job::{Job, JobWatch},
-    ledger::{ShellDir, ShellId, Size, overwrite_private},
+    ledger::{ShellDir, ShellId, Size},
     messages::{Answer, Control},
     output::log::Log,
     output::watch::Watcher,
@@ -257,7 +257,7 @@ struct Emptied<'a>(&'a Path);
 
 impl Drop for Emptied<'_> {
     fn drop(&mut self) {
-        if let Err(error) = overwrite_private(self.0, b"") {
+        if let Err(error) = private_files::overwrite(self.0, b"") {
             warn!(%error, "exports of a shell stay in a private file");
         }
     }

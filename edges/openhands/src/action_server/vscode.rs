@@ -1,13 +1,6 @@
 //! An editor in the browser, where one is installed.
 
-use std::{
-    fs::{DirBuilder, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::Arc,
-};
+use std::{io, path::PathBuf, process::Stdio, sync::Arc};
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
@@ -45,9 +38,9 @@ impl Editor {
     pub(super) fn start(settings: &EditorSettings) -> io::Result<Self> {
         rustix::fs::access(&settings.program, rustix::fs::Access::EXEC_OK)?;
         let token = token();
-        DirBuilder::new().recursive(true).mode(0o700).create(&settings.state)?;
+        private_files::create_directories(&settings.state)?;
         let file = settings.state.join("editor-token");
-        write_private(&file, &token)?;
+        private_files::replace(&file, token.as_bytes())?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", KEEPER, "editor"]).arg(&settings.program);
         // Not as an argument, which everybody on the machine can see.
@@ -74,12 +67,6 @@ fn token() -> String {
     let bits = rand::random::<u128>() & !(0xf << 76 | 0x3 << 62) | 4 << 76 | 2 << 62;
     let hex = format!("{bits:032x}");
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
