@@ -19,7 +19,6 @@ use super::{
     output::log::Log,
     output::watch::Watcher,
     state::{Phase, Status},
-    tmux::quote_for_shell,
 };
 use crate::{Error, Result};
 use sandbox_members::MARK_VARIABLE;
@@ -201,12 +200,9 @@ impl Shell {
 
     /// The same as a line for a shell.
     pub fn attach_command(&self, access: Access) -> String {
-        let words = self.attach_arguments(access).into_iter().map(|argument| {
-            let word = argument.to_string_lossy().into_owned();
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
-            if word.bytes().all(plain) { word } else { quote_for_shell(&word) }
-        });
-        words.collect::<Vec<_>>().join(" ")
+        let arguments = self.attach_arguments(access);
+        let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+        shlex::try_join(words.iter().map(|word| &**word)).expect("no argument has a NUL byte")
     }
 
     /// Returns when the shell is past its start, one way or the other.

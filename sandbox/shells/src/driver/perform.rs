@@ -1,6 +1,6 @@
 //! Does what the owner decides.
 
-use std::{collections::VecDeque, path::Path};
+use std::{collections::VecDeque, os::unix::ffi::OsStrExt as _, path::Path};
 
 use rustix::process::Signal;
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ use crate::{
     marker::{Kind, Seq},
     owner::{AfterLedger, CallId, Effect, Event, Held, OwnKeys, PaneSight, Reply, Text, TextState},
     state::JobStatus,
-    tmux::{Tmux, quote_for_shell},
+    tmux::Tmux,
 };
 
 /// Texts that are longer than this are written on another thread.
@@ -273,7 +273,9 @@ fn write_text(dir: &ShellDir, mut text: Vec<u8>) -> Result<()> {
     let writing = || Error::io("writing the command");
     if turns_line_editing_off(&text) {
         private_files::overwrite(&dir.script(), &text).map_err(writing())?;
-        text = format!("\\. {}", quote_for_shell(&dir.script().to_string_lossy())).into_bytes();
+        let script = dir.script();
+        let script = shlex::bytes::try_quote(script.as_os_str().as_bytes());
+        text = [b"\\. ", &*script.expect("no path has a NUL byte")].concat();
     }
     dir.write_command(text).map_err(writing())
 }

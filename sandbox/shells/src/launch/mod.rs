@@ -18,7 +18,7 @@ use crate::{
     config::Config,
     ledger::{ShellDir, ShellId, Size},
     marker::{Expected, Kind, Nonce, Seq},
-    tmux::{Tmux, protect_format, quote, quote_for_shell},
+    tmux::{Tmux, protect_format, quote},
 };
 use process_identity::{self as process, ProcessId};
 use sandbox_members::MARK_VARIABLE;
@@ -158,12 +158,9 @@ impl Launcher {
     pub(crate) fn pipe_command(&self, target: &str) -> String {
         let program = self.config.program.to_string_lossy();
         let directory = self.dir.path().to_string_lossy();
-        let command = format!(
-            "exec {} record --quota {} {}",
-            quote_for_shell(&program),
-            self.config.log_quota,
-            quote_for_shell(&directory)
-        );
+        let quota = self.config.log_quota.to_string();
+        let words = ["exec", &*program, "record", "--quota", &quota, &*directory];
+        let command = shlex::try_join(words).expect("no path has a NUL byte");
         format!("pipe-pane -O -t {target} {}", quote(&protect_format(&command)))
     }
 

@@ -298,11 +298,6 @@ pub(crate) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Quotes a word for `/bin/sh`; the rules are the same.
-pub(crate) fn quote_for_shell(word: &str) -> String {
-    quote(word)
-}
-
 /// Protects a text from the expansions that tmux makes in formats (`#`) and times (`%`).
 pub(crate) fn protect_format(text: &str) -> String {
     text.replace('#', "##").replace('%', "%%")
