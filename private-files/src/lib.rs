@@ -1,4 +1,4 @@
-//! Files, directories and pipes that only their owner can open.
+//! Files, directories and pipes that no other user can open.
 //!
 //! Everything is created with its final mode (0600, 0700 for directories), so there is no moment at which
 //! others can open it. An existing file keeps its mode and may be a link to somewhere else. So [`append`],

@@ -1,9 +1,9 @@
-//! Names processes safely, reads facts about them from `/proc`, and waits for their end without polling.
+//! Identifies processes, reads facts about them from `/proc`, and waits for their end without polling.
 //!
-//! A process is named by its number *and* its start time, because numbers are used again: nothing
-//! is ever signalled whose start time differs from what was written down.
+//! A process is identified by its number *and* its start time, because numbers are reused: nothing is ever signalled
+//! whose start time differs from the recorded one.
 //!
-//! Every system can tell whether a process is alive. Everything else here needs Linux.
+//! Every system can say whether a process is alive. The other functions need Linux.
 
 #[cfg(target_os = "linux")]
 mod proc;
@@ -16,22 +16,22 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 pub use proc::Stat;
 #[cfg(target_os = "linux")]
-pub use processes::{all, all_ended, children, group_members, started_with};
-pub use readiness::readable;
+pub use processes::{all, children, group_members, wait_for_all, with_argument};
+pub use readiness::register_readable;
 
-/// A process, safe against reuse of its number.
+/// A process, identified safely although process numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The process number.
     pub pid: u32,
-    /// When it started, in clock ticks since the machine did. Always 0 on systems other than Linux, which have
-    /// no cheap way to read it: there the number alone names a process.
+    /// When it started, in clock ticks since the start of the machine. Always 0 on systems other than Linux, which
+    /// have no cheap way to read it: there the number alone identifies a process.
     pub start_time: u64,
 }
 
 #[cfg(not(target_os = "linux"))]
 impl ProcessId {
-    /// The process of this user that has this number now.
+    /// Identifies the process of this user that has this number now.
     pub fn of(pid: u32) -> Option<Self> {
         use rustix::process::{Pid, test_kill_process};
         let raw = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
@@ -39,7 +39,7 @@ impl ProcessId {
         test_kill_process(raw).ok().map(|()| Self { pid, start_time: 0 })
     }
 
-    /// Whether the process is there.
+    /// Whether the process is alive.
     pub fn is_alive(&self) -> bool {
         Self::of(self.pid) == Some(*self)
     }
@@ -52,8 +52,8 @@ mod tests {
 
     use super::*;
 
-    /// A program with this argument and this variable. It has said a word: while a program is being executed, Linux
-    /// does not show its arguments yet.
+    /// Starts a program with this argument and this variable, and waits for its first line: while a program is being
+    /// executed, Linux does not show its arguments yet.
     pub(crate) fn started(argument: &str, (name, value): (&str, &str)) -> Child {
         let mut command = Command::new("sh");
         command.args(["-c", "echo started; read -r _", argument]).env(name, value);

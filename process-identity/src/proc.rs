@@ -1,4 +1,4 @@
-//! What `/proc` has about one process.
+//! Facts about one process from `/proc`.
 
 use std::{
     fs,
@@ -10,9 +10,9 @@ use std::{
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 
-use crate::{ProcessId, readable};
+use crate::{ProcessId, register_readable};
 
-/// The parts of `/proc/PID/stat` that we use.
+/// The fields of `/proc/PID/stat` that we use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Its state, a letter: `R` for running, `S` for sleeping, `Z` for a zombie, and so on.
@@ -21,29 +21,29 @@ pub struct Stat {
     pub parent: i32,
     /// Its process group.
     pub group: i32,
-    /// Its session, in the sense of Linux.
+    /// Its process session.
     pub session: i32,
     /// The device number of its terminal.
     pub terminal: i32,
-    /// The group in the foreground of its terminal.
+    /// The foreground process group of its terminal.
     pub foreground: i32,
     /// The processor time that it has used so far, in clock ticks.
     pub cpu_ticks: u64,
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since the start of the machine.
     pub start_time: u64,
 }
 
 impl Stat {
     /// Reads the entry of the process that has this number now.
     pub fn of(pid: u32) -> Option<Self> {
-        // The kernel hands it out whole, and it has about fifty numbers.
+        // Linux returns it in one read, and it has about fifty numbers.
         let mut text = [0; 2048];
         let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
         Self::parse(&text[..length])
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        // The name in parentheses may contain anything, so the fields start after the last one.
+        // The name in parentheses may contain any character, so the fields start after the last parenthesis.
         let rest = text.get(memchr::memrchr(b')', text)? + 2..)?;
         let fields: Vec<&str> = std::str::from_utf8(rest).ok()?.split_ascii_whitespace().collect();
         let signed = |index: usize| fields.get(index)?.parse::<i32>().ok();
@@ -60,22 +60,22 @@ impl Stat {
         })
     }
 
-    /// Whether its parent is this process.
+    /// Whether this entry belongs to a child of `parent`.
     pub fn is_child_of(&self, parent: ProcessId) -> bool {
         i64::from(self.parent) == i64::from(parent.pid)
     }
 
-    /// Whether it has ended. A zombie has: it only waits for its parent to reap it.
+    /// Whether the process has ended. A zombie has: it only waits for its parent to reap it.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }
 
-    /// The path of its controlling terminal, from the device number.
+    /// Returns the path of its controlling terminal, from the device number.
     pub fn terminal_path(&self) -> Option<PathBuf> {
         let device = u32::try_from(self.terminal).ok()?;
         let major = (device >> 8) & 0xfff;
         let minor = (device & 0xff) | ((device >> 12) & 0xfff00);
-        // Pseudo-terminals have the majors 136 to 143, 256 numbers each.
+        // Pseudo-terminals have the major numbers 136 to 143, with 256 terminals each.
         (136..144)
             .contains(&major)
             .then(|| format!("/dev/pts/{}", (major - 136) * 256 + minor).into())
@@ -83,17 +83,17 @@ impl Stat {
 }
 
 impl ProcessId {
-    /// The process that has this number now.
+    /// Identifies the process that has this number now.
     pub fn of(pid: u32) -> Option<Self> {
         Stat::of(pid).map(|stat| Self { pid, start_time: stat.start_time })
     }
 
-    /// Whether it is there; a zombie is not.
+    /// Whether the process is alive; a zombie is not.
     pub fn is_alive(&self) -> bool {
         self.stat().is_some_and(|stat| !stat.has_ended())
     }
 
-    /// Its entry in `/proc`; `None` if it is gone.
+    /// Its entry in `/proc`; `None` if the process is gone.
     pub fn stat(&self) -> Option<Stat> {
         Stat::of(self.pid).filter(|stat| stat.start_time == self.start_time)
     }
@@ -113,40 +113,41 @@ impl ProcessId {
         self.read("environ").split(|&byte| byte == 0).any(|variable| variable == entry)
     }
 
-    /// A file of its directory in `/proc`; empty if it is gone, or is not ours to look at.
+    /// Reads a file of its directory in `/proc`. Empty if the process is gone, or the file may not be read.
     fn read(&self, name: &str) -> Vec<u8> {
         fs::read(format!("/proc/{}/{name}", self.pid)).unwrap_or_default()
     }
 
-    /// A descriptor that becomes readable when the process ends; `None` if it is gone already.
-    pub fn open(&self) -> io::Result<Option<AsyncFd<OwnedFd>>> {
+    /// Opens a descriptor that becomes readable when the process ends; `None` if it has ended already.
+    pub fn open_pidfd(&self) -> io::Result<Option<AsyncFd<OwnedFd>>> {
         let Some(pid) = raw(self.pid) else { return Ok(None) };
         let fd = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
             Ok(fd) => fd,
             Err(rustix::io::Errno::SRCH) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // The number may have been used again before we opened it; afterwards it cannot be.
+        // The number may have been reused before it was opened; afterwards it cannot be.
         if self.stat().is_none() {
             return Ok(None);
         }
-        readable(fd).map(Some)
+        register_readable(fd).map(Some)
     }
 
-    /// Sends a signal to exactly this process; harmless if it has ended.
+    /// Sends a signal to exactly this process; does nothing if it has ended.
     pub fn send(&self, signal: Signal) {
         let Some(pid) = raw(self.pid) else { return };
         if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
             && self.stat().is_some()
         {
-            // It has ended meanwhile, or is another user's by now; neither can be helped.
+            // This fails if the process has ended in the meantime or now belongs to another user; nothing can be done
+            // about either.
             let _ = pidfd_send_signal(fd, signal);
         }
     }
 
     /// Returns when the process has ended.
     pub async fn ended(&self) -> io::Result<()> {
-        if let Some(fd) = self.open()? {
+        if let Some(fd) = self.open_pidfd()? {
             fd.readable().await?.retain_ready();
         }
         Ok(())

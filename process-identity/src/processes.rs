@@ -1,4 +1,4 @@
-//! Finding processes among all that there are, and waiting for several.
+//! Searches all processes, and waits for the end of several.
 
 use std::{fs, time::Duration};
 
@@ -6,7 +6,7 @@ use tokio::time;
 
 use crate::{ProcessId, Stat};
 
-/// Every process, zombies included, with its entry in `/proc`.
+/// Returns every process, zombies included, with its entry in `/proc`.
 pub fn all() -> impl Iterator<Item = (ProcessId, Stat)> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -16,17 +16,17 @@ pub fn all() -> impl Iterator<Item = (ProcessId, Stat)> {
     })
 }
 
-/// Every living process that has this word among its arguments.
-pub fn started_with(word: &[u8]) -> Vec<ProcessId> {
+/// Returns every living process that has this word among its arguments.
+pub fn with_argument(word: &[u8]) -> Vec<ProcessId> {
     living(|process, _| process.has_argument(word))
 }
 
-/// The living children of a process.
+/// Returns the living children of a process.
 pub fn children(parent: ProcessId) -> Vec<ProcessId> {
     living(|_, stat| stat.is_child_of(parent))
 }
 
-/// The living processes of a process group on a terminal.
+/// Returns the living processes of a process group on a terminal.
 pub fn group_members(group: i32, terminal: i32) -> Vec<ProcessId> {
     living(|_, stat| stat.group == group && stat.terminal == terminal)
 }
@@ -36,11 +36,11 @@ fn living(belongs: impl Fn(ProcessId, &Stat) -> bool) -> Vec<ProcessId> {
     found.map(|(process, _)| process).collect()
 }
 
-/// Waits for all of them to end, at most so long; returns those that remain.
-pub async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<ProcessId> {
+/// Waits until all processes have ended, at most for this time. Returns those that are still alive.
+pub async fn wait_for_all(processes: &[ProcessId], limit: Duration) -> Vec<ProcessId> {
     let deadline = time::Instant::now() + limit;
     for process in processes {
-        // Whether it has ended is looked at below.
+        // The result does not matter: the check below finds the processes that are alive.
         let _ = time::timeout_at(deadline, process.ended()).await;
     }
     processes.iter().filter(|process| process.is_alive()).copied().collect()
@@ -55,13 +55,13 @@ mod tests {
         let us = ProcessId::of(std::process::id()).unwrap();
         let mut child = crate::tests::started("found_test", ("A", "b"));
         let process = ProcessId::of(child.id()).unwrap();
-        let found = || [children(us), started_with(b"found_test")].map(|it| it.contains(&process));
+        let found = || [children(us), with_argument(b"found_test")].map(|it| it.contains(&process));
         assert_eq!(found(), [true, true]);
         let stat = process.stat().unwrap();
         assert!(group_members(stat.group, stat.terminal).contains(&process));
         child.kill().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let left = runtime.block_on(all_ended(&[process], Duration::from_secs(20)));
+        let left = runtime.block_on(wait_for_all(&[process], Duration::from_secs(20)));
         assert_eq!(left, [], "a zombie counts as ended");
         assert_eq!(found(), [false, false]);
         assert!(all().any(|(it, stat)| it == process && stat.has_ended()), "not reaped yet");

@@ -1,27 +1,29 @@
-//! Everything that comes from a shell or a kernel: finding its processes and ending them.
+//! Finds and ends every process that belongs to a shell or a kernel.
 
 use std::time::Duration;
 
-use process_identity::{ProcessId, all, all_ended};
+use process_identity::{ProcessId, all, wait_for_all};
 use rustix::process::Signal;
 
-/// The variable that marks every process that comes from a shell of ours.
+/// The environment variable that marks every process started by one of our shells.
 pub const MARK_VARIABLE: &str = "SANDBOX_SHELL";
 
-/// How often we look for more members among those who are being stopped; two or three are enough as a rule.
+/// The most rounds of stopping members and searching for new ones; usually two or three are enough.
 const STOP_ROUNDS: u32 = 20;
 
-/// How often we look whether all members of a shell have ended.
+/// The most rounds of killing members and searching for new ones.
 const END_ROUNDS: u32 = 5;
-/// How long a process may take to end that was killed: one may wait for a disk.
+/// How long a killed process may take to end: it may be waiting for a disk.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Every living process that belongs to a shell: it is in the kernel session of the leader, or carries
-/// the shell's mark in its environment (a daemon that has left the kernel session still does), or comes
-/// from one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes
-/// the place of parents that have ended (`builtin.c`). What is lost is a process that has left the kernel
-/// session *and* cleared its environment *and* outlived its ancestors up to the shell, after which the shell
-/// itself has ended. Those who were known to belong are not lost.
+/// Every living process that belongs to a shell.
+///
+/// A process belongs to the shell if it is in the process session of the leader, or carries the shell's mark in its
+/// environment (a daemon that has left the process session still does), or descends from a process that belongs, as
+/// far as its ancestors are alive to show it. The shell adopts orphaned descendants (see `builtin.c`), which keeps
+/// these chains complete. A process escapes only if it has left the process session *and* cleared its environment
+/// *and* outlived its ancestors up to the shell, and the shell itself has ended. A process that was already found to
+/// belong does not escape.
 #[derive(Debug)]
 pub struct Members<'a> {
     leader: ProcessId,
@@ -30,14 +32,14 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Looks for the members of the shell with this leader and this mark.
+    /// Finds the members of the shell with this leader and this mark.
     pub fn of(leader: ProcessId, mark: &'a str) -> Self {
         let mut members = Self { leader, mark, known: Vec::new() };
-        members.known = members.found();
+        members.known = members.find();
         members
     }
 
-    fn found(&self) -> Vec<ProcessId> {
+    fn find(&self) -> Vec<ProcessId> {
         let mark = entry(self.mark);
         let (mut members, mut others): (Vec<_>, Vec<_>) = all().partition(|(process, stat)| {
             let in_session = i64::from(stat.session) == i64::from(self.leader.pid)
@@ -53,26 +55,26 @@ impl<'a> Members<'a> {
         living.map(|(process, _)| process).collect()
     }
 
-    /// Sends a signal to all of them.
+    /// Sends a signal to all members that were found.
     pub fn signal(&self, signal: Signal) {
         for process in &self.known {
             process.send(signal);
         }
     }
 
-    /// Waits for all of them to end, at most so long, and kills those that remain.
+    /// Waits until all members have ended, at most for `grace`, and kills those that are still alive.
     pub async fn end(mut self, grace: Duration) {
         let mut limit = grace;
-        // New processes may appear while old ones are being ended, so we look again.
+        // New processes may appear while old ones are being killed, so search again.
         for _ in 0..END_ROUNDS {
-            self.known = all_ended(&self.known, limit).await;
+            self.known = wait_for_all(&self.known, limit).await;
             self.stop();
             for process in &self.known {
                 process.send(Signal::KILL);
             }
-            all_ended(&self.known, KILL_LIMIT).await;
+            wait_for_all(&self.known, KILL_LIMIT).await;
             self.known.clear();
-            self.known = self.found();
+            self.known = self.find();
             if self.known.is_empty() {
                 break;
             }
@@ -80,14 +82,15 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Stops them, so that none of them starts another that would be nobody's when its parent is killed.
+    /// Stops the members, so that none of them starts another process that would be orphaned and missed when its
+    /// parent is killed.
     fn stop(&mut self) {
-        // Each round finds what was started before the one before it took effect.
+        // Each round finds processes that were started before the previous round took effect.
         for _ in 0..STOP_ROUNDS {
             for process in &self.known {
                 process.send(Signal::STOP);
             }
-            let found = self.found();
+            let found = self.find();
             let is_all = found.iter().all(|process| self.known.contains(process));
             self.known = found;
             if is_all {
@@ -97,8 +100,8 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Every living process that carries a mark in its environment.
-pub fn marked(mark: &str) -> Vec<ProcessId> {
+/// Returns every living process that carries this mark in its environment.
+pub fn with_mark(mark: &str) -> Vec<ProcessId> {
     let mark = entry(mark);
     let found = all().filter(|(process, stat)| !stat.has_ended() && process.has_variable(&mark));
     found.map(|(process, _)| process).collect()

@@ -15,7 +15,7 @@ pub(super) struct Alive {
 
 impl Alive {
     fn of(process: ProcessId) -> Self {
-        Self { process: Some(process), fd: process.open() }
+        Self { process: Some(process), fd: process.open_pidfd() }
     }
 
     pub(super) fn of_some(process: Option<ProcessId>) -> Self {

@@ -83,7 +83,7 @@ pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
 /// more.
 async fn let_former_clients_go(config: &Config) {
     let clients = former_clients(config);
-    for client in process::all_ended(&clients, LEAVING_PATIENCE).await {
+    for client in process::wait_for_all(&clients, LEAVING_PATIENCE).await {
         client.send(Signal::KILL);
         if time::timeout(PATIENCE, client.ended()).await.is_err() {
             warn!(?client, "a control client of a former owner does not end");
@@ -101,7 +101,7 @@ async fn let_former_clients_go(config: &Config) {
 /// the same arguments.
 fn former_clients(config: &Config) -> Vec<ProcessId> {
     let is_server = |process: &ProcessId| process.is_named("tmux: server");
-    let mut found = process::started_with(config.tmux_conf().as_os_str().as_bytes());
+    let mut found = process::with_argument(config.tmux_conf().as_os_str().as_bytes());
     found.retain(|process| !is_server(process));
     found
 }
@@ -277,10 +277,10 @@ impl ControlClient {
         }
         // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
         // is no shell left that could lose anything.
-        for process in process::all_ended(server.as_slice(), LAST_PATIENCE).await {
+        for process in process::wait_for_all(server.as_slice(), LAST_PATIENCE).await {
             kill(process).await;
         }
-        for process in process::all_ended(&others, LAST_PATIENCE).await {
+        for process in process::wait_for_all(&others, LAST_PATIENCE).await {
             kill(process).await;
         }
     }
