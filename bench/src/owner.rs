@@ -13,6 +13,7 @@ use nix::sys::prctl::{set_child_subreaper, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use process_identity::ProcessId;
 use tempfile::TempDir;
 
 /// Variable for the worker's directory in memory. A process that has it set is the worker.
@@ -112,14 +113,9 @@ fn by_signal(signal: Signal) -> u8 {
     128 + signal as u8
 }
 
+/// All children, also those that have ended and wait to be reaped.
 fn children() -> Result<Vec<Pid>> {
-    let us = std::process::id().to_string();
-    let entries = std::fs::read_dir("/proc")?.flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let ours = pids.filter(|pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Read after the last parenthesis, because the program's name may itself contain parentheses.
-        stat.rsplit(')').next().and_then(|rest| rest.split(' ').nth(2)) == Some(us.as_str())
-    });
-    Ok(ours.map(Pid::from_raw).collect())
+    let us = ProcessId::of(std::process::id()).context("/proc does not show this process")?;
+    let ours = process_identity::all().filter(|(_, stat)| stat.is_child_of(us));
+    Ok(ours.map(|(process, _)| Pid::from_raw(process.pid.cast_signed())).collect())
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use process_identity::Stat;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -124,9 +125,9 @@ impl Drop for Owner {
 
 /// All descendants of a process, with their arguments.
 fn descendants(ancestor: u32) -> BTreeMap<u32, String> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: BTreeMap<_, _> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let parents: BTreeMap<_, _> = process_identity::all()
+        .map(|(process, stat)| (process.pid, stat.parent.cast_unsigned()))
+        .collect();
     let is_below = |pid: u32| {
         let mut line = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
         line.any(|above| above == ancestor)
@@ -142,6 +143,5 @@ fn command_line(pid: u32) -> String {
 }
 
 fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(')').next()?.split(' ').nth(2)?.parse().ok()
+    Stat::of(pid).map(|stat| stat.parent.cast_unsigned())
 }

@@ -11,6 +11,7 @@ use anyhow::Context;
 use bridge_protocol::connection_file::{ConnectionFile, HostFile, SCHEMA};
 use bridge_protocol::{Rights, Secret, SessionId, env};
 use connection_file::{Directory, Published};
+use process_identity::ProcessId;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 use tracing::info;
@@ -185,7 +186,7 @@ fn publish(
     facts: RunFacts,
 ) -> anyhow::Result<Published> {
     let pid = std::process::id();
-    let process_start = connection_file::process_start(pid).unwrap_or_default();
+    let process_start = ProcessId::of(pid).map_or(0, |process| process.start_time);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let client = ConnectionFile {
         schema: SCHEMA,

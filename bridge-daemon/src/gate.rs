@@ -10,6 +10,7 @@ mod tokens;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bridge_protocol::web_page::{self, is_from_page};
 use bridge_protocol::{Dialect, SUBPROTOCOL, SessionId};
 use hyper::StatusCode;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -23,9 +24,10 @@ pub const HEAD_BYTES: usize = 8 * 1024;
 const HEADERS: usize = 64;
 
 /// Headers that decide something: two of one could be read differently by two parties.
-const DECISIVE: [&str; 7] = [
+const DECISIVE: [&str; 8] = [
     "host",
     "origin",
+    "sec-fetch-site",
     "authorization",
     "upgrade",
     "connection",
@@ -230,14 +232,14 @@ impl Gate {
     }
 
     fn check_origin(&self, head: &Head<'_>) -> Result<(), Refusal> {
-        match head.get("origin") {
-            Some(origin) if !self.allowed_origins.iter().any(|allowed| allowed == origin) => {
-                let reason = "web pages may not connect: send no Origin header, or start the \
-                              daemon with --allow-origin";
-                Err(Refusal::new(403, reason))
-            }
-            _ => Ok(()),
+        let [origin, fetch_site] =
+            ["origin", "sec-fetch-site"].map(|name| head.get(name).map(str::as_bytes));
+        if is_from_page(origin, fetch_site, &self.allowed_origins) {
+            let reason = "web pages may not connect: send no Origin header, or start the daemon \
+                          with --allow-origin";
+            return Err(Refusal::new(403, reason));
         }
+        Ok(())
     }
 
     fn authenticate(&self, head: &Head<'_>, upgrade: bool) -> Result<(Grant, Dialect), Refusal> {
@@ -275,9 +277,8 @@ impl Gate {
 fn check_host(head: &Head<'_>, transport: Transport) -> Result<(), Refusal> {
     let Transport::Tcp { port } = transport else { return Ok(()) };
     let host = head.get("host").ok_or_else(|| Refusal::new(400, "header host is missing"))?;
-    let ours = ["127.0.0.1", "localhost", "[::1]"];
-    let name = host.strip_suffix(&format!(":{port}"));
-    match name.is_some_and(|name| ours.iter().any(|own| own.eq_ignore_ascii_case(name))) {
+    let is_ours = |host: web_page::Host<'_>| host.is_loopback() && host.port == Some(port);
+    match web_page::Host::parse(host).is_some_and(is_ours) {
         true => Ok(()),
         false => Err(Refusal::new(403, "Host must be the loopback address and port of the daemon")),
     }

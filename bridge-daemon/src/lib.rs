@@ -32,7 +32,6 @@ mod descriptors;
 pub mod in_process;
 pub mod logging;
 mod orphans;
-mod readiness;
 pub mod run;
 pub mod sandboxes;
 mod secrets;

@@ -1,9 +1,7 @@
 //! Logs: our own events only, to stderr or a file. Requests appear by method and outcome; their
 //! content and the tokens never do.
 
-use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Context;
 use tracing::level_filters::LevelFilter;
@@ -28,9 +26,7 @@ pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard
     };
     let (writer, colours) = match &args.log_file {
         Some(path) => {
-            let mut options = OpenOptions::new();
-            let file = options.append(true).create(true).mode(0o600).open(path);
-            let file = file.with_context(|| {
+            let file = private_files::append(path).with_context(|| {
                 format!("cannot write the log to {}: choose another --log-file", path.display())
             })?;
             (by_a_thread(file), false)

@@ -89,7 +89,7 @@ impl Parent {
     }
 
     async fn died(self) {
-        match self.0.and_then(|pidfd| crate::readiness::watch(pidfd).ok()) {
+        match self.0.and_then(|pidfd| process_identity::register_readable(pidfd).ok()) {
             Some(pidfd) => _ = pidfd.readable().await,
             None => std::future::pending().await,
         }

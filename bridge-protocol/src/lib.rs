@@ -14,7 +14,8 @@
 //! arrived, so `1e400`, `1.0`, key order and lone surrogates reach the other end unchanged.
 //!
 //! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`rights`], [`error`], [`limits`],
-//! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`secret`], [`text`].
+//! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`secret`], [`text`];
+//! and [`web_page`], the rule by which every HTTP server of ours refuses web pages.
 
 pub mod message;
 pub mod print;
@@ -32,6 +33,7 @@ pub mod connection_file;
 pub mod env;
 pub mod secret;
 pub mod text;
+pub mod web_page;
 
 pub use error::{ErrorKind, WireError};
 pub use id::{CallId, InvalidSession, RequestId, SessionId};

@@ -11,23 +11,19 @@
 //! is written under a temporary name and then hard-linked to its final name, which fails if that name
 //! exists. Files are not synced to disk, because they mean nothing after a crash of the machine.
 
-mod process;
-
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::connection_file::{
     ConnectionFile, HostFile, SCHEMA, file_name, host_file_name, socket_name,
 };
 use bridge_protocol::{Secret, SessionId};
+use process_identity::ProcessId;
 use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::process::geteuid;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-pub use process::{is_alive, process_start};
 
 /// Most bytes that are read of a file. A larger file is no connection file and is ignored.
 const FILE_BYTES: u64 = 64 * 1024;
@@ -109,7 +105,7 @@ impl Directory {
 
     /// Creates the directory if it is missing, and checks that it is private.
     pub fn prepare(&self) -> Result<(), Error> {
-        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        let created = private_files::create_directories(&self.0);
         created.map_err(|source| Error::Io { path: self.0.clone(), source })?;
         self.check()
     }
@@ -124,7 +120,7 @@ impl Directory {
     fn claim_locked(&self, session: &SessionId) -> Result<(), Error> {
         for name in [file_name(session), host_file_name(session)] {
             match self.read::<Owner>(&name) {
-                Some(other) if is_alive(other.pid, other.process_start) => {
+                Some(other) if other.is_alive() => {
                     return Err(Error::SessionTaken { session: other.session, pid: other.pid });
                 }
                 Some(_) => self.remove(session),
@@ -164,7 +160,7 @@ impl Directory {
         let mut alive = Vec::new();
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
             let Some(owner) = self.read::<Owner>(&name) else { continue };
-            if !is_alive(owner.pid, owner.process_start) {
+            if !owner.is_alive() {
                 self.remove(&owner.session);
             } else if name == file_name(&owner.session) {
                 alive.extend(self.read::<ConnectionFile>(&name));
@@ -177,7 +173,9 @@ impl Directory {
     /// The host token of a session, if its daemon is alive.
     pub fn host_token(&self, session: &SessionId) -> Option<Secret> {
         let file: HostFile = self.read(&host_file_name(session))?;
-        is_alive(file.pid, file.process_start).then_some(file.host_token)
+        ProcessId { pid: file.pid, start_time: file.process_start }
+            .is_alive()
+            .then_some(file.host_token)
     }
 
     /// Holds the lock until the file that is returned is dropped.
@@ -189,8 +187,8 @@ impl Directory {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let private = is_own_directory(&self.0)
-            && fs::symlink_metadata(&self.0).is_ok_and(|data| data.mode() & 0o077 == 0);
+        let data = fs::symlink_metadata(&self.0);
+        let private = data.is_ok_and(|data| data.is_dir() && private_files::is_private(&data));
         private.then_some(()).ok_or_else(|| Error::NotPrivate { path: self.0.clone() })
     }
 
@@ -203,11 +201,7 @@ impl Directory {
         let temporary = self.0.join(format!(".{session}.{}.tmp", std::process::id()));
         let failed = |source| Error::Io { path: path.to_owned(), source };
         let text = serde_json::to_vec(content).map_err(|error| failed(error.into()))?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let written = options
-            .open(&temporary)
-            .and_then(|mut file| file.write_all(&text))
+        let written = private_files::create_new(&temporary, &text)
             .and_then(|()| fs::hard_link(&temporary, path));
         // A temporary file that stays is ignored by every reader: its name is none of the two.
         let _ = fs::remove_file(&temporary);
@@ -259,14 +253,18 @@ struct Owner {
     process_start: u64,
 }
 
+impl Owner {
+    fn is_alive(&self) -> bool {
+        ProcessId { pid: self.pid, start_time: self.process_start }.is_alive()
+    }
+}
+
 fn is_own_directory(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && data.uid() == geteuid().as_raw())
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && private_files::is_own(&data))
 }
 
 fn is_private_file(file: &File) -> bool {
-    file.metadata().is_ok_and(|data| {
-        data.is_file() && data.uid() == geteuid().as_raw() && data.mode() & 0o077 == 0
-    })
+    file.metadata().is_ok_and(|data| data.is_file() && private_files::is_private(&data))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn files(session: &str, pid: u32, start: u64) -> (ConnectionFile, HostFile) {
 
 fn own(session: &str) -> (ConnectionFile, HostFile) {
     let pid = std::process::id();
-    files(session, pid, process_start(pid).unwrap())
+    files(session, pid, ProcessId::of(pid).unwrap().start_time)
 }
 
 fn directory() -> (tempfile::TempDir, Directory) {

@@ -39,10 +39,9 @@ pub fn adopt_orphans() {
 /// code waits for their end.
 pub fn descendants(children: &[u32]) -> Vec<Process> {
     let own = std::process::id();
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let stats: HashMap<u32, (u32, bool)> =
-        pids.filter_map(|pid| Some((pid, parent_and_alive(pid)?))).collect();
+    let stats: HashMap<u32, (u32, bool)> = process_identity::all()
+        .map(|(process, stat)| (process.pid, (stat.parent.cast_unsigned(), !stat.has_ended())))
+        .collect();
     let is_descendant = |pid: u32| {
         let mut ancestors = std::iter::successors(stats.get(&pid), |(parent, _)| stats.get(parent));
         ancestors.any(|(parent, _)| *parent == own)
@@ -86,13 +85,6 @@ pub fn kib(pid: u32, name: &str) -> u64 {
 /// inherited it from this process.
 fn hard(resource: Resource) -> Option<u64> {
     getrlimit(resource).maximum
-}
-
-fn parent_and_alive(pid: u32) -> Option<(u32, bool)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
-    let state = fields.next()?;
-    Some((fields.next()?.parse().ok()?, !matches!(state, "Z" | "X")))
 }
 
 fn raw(pid: u32) -> Pid {

@@ -19,6 +19,8 @@ fn paths(text: &str) -> Vec<String> {
         let tops = [
             "bridge-",
             "connection-file/",
+            "private-files/",
+            "process-identity/",
             "tests/",
             "scripts/",
             "examples/",

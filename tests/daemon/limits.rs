@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use harness::{Closed, Daemon, Socket, http, wait_until};
+use process_identity::Stat;
 use serde_json::{Value, json};
 use tungstenite::Message;
 
@@ -374,11 +375,7 @@ fn running_out_of_descriptors_neither_spins_nor_lasts() {
         .map(|_| std::net::TcpStream::connect(("127.0.0.1", daemon.port())).unwrap())
         .collect();
     wait_until("the daemon to run out", || daemon.program.stderr().contains("cannot accept"));
-    let ticks = || -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.program.pid())).unwrap();
-        let fields: Vec<_> = stat[stat.rfind(')').unwrap() + 2..].split(' ').collect();
-        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
-    };
+    let ticks = || Stat::of(daemon.program.pid()).unwrap().cpu_ticks;
     // A naive loop burns a whole core: 100 ticks a second.
     let (before, begun) = (ticks(), Instant::now());
     wait_until("a second to pass", || begun.elapsed() > Duration::from_secs(1));

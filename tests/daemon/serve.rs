@@ -2,6 +2,7 @@ use std::process::Stdio;
 
 use harness::{Closed, Daemon, Program, binary, process_exists, run_directory, wait_until};
 use nix::sys::signal::Signal;
+use process_identity::Stat;
 use serde_json::{Value, json};
 
 fn files(daemon: &Daemon) -> usize {
@@ -83,10 +84,7 @@ fn it_ends_with_its_parent_even_if_somebody_else_holds_the_pipe() {
     let ready: Value = serde_json::from_str(&shell.line()).unwrap();
     let reader: u32 = shell.line().parse().unwrap();
     let daemon = u32::try_from(ready["pid"].as_u64().unwrap()).unwrap();
-    let parent = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap();
-    let parent: u32 =
-        parent[parent.rfind(')').unwrap() + 2..].split(' ').nth(1).unwrap().parse().unwrap();
-    assert_eq!(parent, shell.pid());
+    assert_eq!(Stat::of(daemon).unwrap().parent.cast_unsigned(), shell.pid());
     shell.signal(Signal::SIGKILL);
     wait_until("the daemon to end", || !process_exists(daemon));
     for pid in [holder, reader] {

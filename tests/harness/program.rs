@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use process_identity::ProcessId;
 
 use crate::PATIENCE;
 
@@ -183,9 +184,7 @@ pub fn wait_until_none(mut lacking: impl FnMut() -> Option<String>) {
 
 /// Whether a process exists and has not ended. A zombie has ended.
 pub fn process_exists(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|at| stat.get(at + 2..at + 3));
-    state.is_some_and(|state| state != "Z" && state != "X")
+    ProcessId::of(pid).is_some_and(|process| process.is_alive())
 }
 
 /// A command without any variable of a run (`RUN_BRIDGE`).

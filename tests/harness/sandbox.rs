@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use process_identity::ProcessId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -253,15 +254,8 @@ fn killed(program: &mut Program) {
 
 /// The process `sandbox host` that this process has started.
 fn child_of(parent: u32) -> Option<u32> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.find(|pid| {
-        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
-        let is_child = read("status").is_ok_and(|status| {
-            status.lines().any(|line| line.trim_end() == format!("PPid:\t{parent}"))
-        });
-        is_child && read("cmdline").is_ok_and(|line| line.contains("sandbox\0host\0"))
-    })
+    let children = process_identity::children(ProcessId::of(parent)?);
+    children.into_iter().find(|child| child.has_argument(b"host")).map(|child| child.pid)
 }
 
 fn owned(flags: &[&str]) -> Vec<String> {

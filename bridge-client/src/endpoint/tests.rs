@@ -32,7 +32,7 @@ impl Machine {
 
     fn with_daemon(mut self, session: &str, unix: Option<&str>) -> Self {
         let (pid, session) = (std::process::id(), session.parse::<SessionId>().unwrap());
-        let process_start = connection_file::process_start(pid).unwrap();
+        let process_start = process_identity::ProcessId::of(pid).unwrap().start_time;
         let client = ConnectionFile {
             schema: SCHEMA,
             session: session.clone(),

@@ -136,6 +136,10 @@ fn web_pages_are_refused_by_their_origin() {
     assert_eq!(verdict(&post), Err(403), "plain requests too");
     let health = request("GET /healthz HTTP/1.1", &["Upgrade", "+Origin: null"]);
     assert_eq!(verdict(&health), Err(403), "even harmless ones");
+    let picture = request("GET /healthz HTTP/1.1", &["Upgrade", "+Sec-Fetch-Site: cross-site"]);
+    assert_eq!(verdict(&picture), Err(403), "a fetch without an Origin");
+    let typed = request("GET /healthz HTTP/1.1", &["Upgrade", "+Sec-Fetch-Site: none"]);
+    assert_eq!(verdict(&typed), Ok(Admission::Http(Route::Health)), "by a person");
 }
 
 #[test]
@@ -166,6 +170,7 @@ fn decisive_headers_may_not_be_given_twice() {
         "+Host: 127.0.0.1:4000",
         "+host: evil.example",
         "+Authorization: Bearer x",
+        "+Sec-Fetch-Site: none\r\nSec-Fetch-Site: none",
         "+Upgrade: websocket",
         "+Connection: Upgrade",
         "+Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",

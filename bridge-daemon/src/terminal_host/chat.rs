@@ -216,6 +216,8 @@ fn could_go_on(invalid: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use process_identity::ProcessId;
+
     use super::*;
 
     #[test]
@@ -263,7 +265,8 @@ mod tests {
         // The end of their output: both have let go of the pipe, and are about to end.
         stdout.read_to_end(&mut Vec::new()).await.unwrap();
         let gone = async {
-            while pids.iter().any(|pid| connection_file::process_start(*pid).is_some()) {
+            let is_alive = |pid: &u32| ProcessId::of(*pid).is_some_and(|it| it.is_alive());
+            while pids.iter().any(is_alive) {
                 tokio::task::yield_now().await;
             }
         };

@@ -9,10 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use bridge_protocol::methods::{MessageLevel, ShowMessageParams, ShowMessageResult};
 use bridge_protocol::text::visible;
+use process_identity::register_readable;
 use rustix::fs::OFlags;
 use tokio::sync::Mutex;
-
-use crate::readiness;
 
 /// Longest answer of a person.
 const LINE_BYTES: usize = 64 * 1024;
@@ -52,7 +51,7 @@ pub async fn ask(question: &str) -> Option<String> {
     options.read(true).write(true).custom_flags(flags);
     let mut terminal = options.open("/dev/tty").ok()?;
     terminal.write_all(question.as_bytes()).ok()?;
-    let terminal = readiness::watch(terminal.into()).ok()?;
+    let terminal = register_readable(terminal.into()).ok()?;
     let mut line = Vec::new();
     while !line.ends_with(b"\n") && line.len() < LINE_BYTES {
         let mut ready = terminal.readable().await.ok()?;

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs,
-    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -23,7 +23,7 @@ use super::{
     error::{Error, Result},
     python,
 };
-use sandbox_process::{self as process, MARK_VARIABLE};
+use sandbox_members::{self as members, MARK_VARIABLE};
 
 const SOURCE: &str = include_str!("helper.py");
 /// The source comes in the first line, so that it lies in no file and in no argument, and with it the
@@ -128,7 +128,7 @@ impl Helper {
         if time::timeout(PATIENCE, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
-        for process in process::marked(&self.mark) {
+        for process in members::with_mark(&self.mark) {
             process.send(rustix::process::Signal::KILL);
         }
         let _ = fs::remove_dir_all(&self.directory);
@@ -152,7 +152,7 @@ fn make_directory(mark: &str, may_be_long: bool) -> Result<PathBuf> {
     let temporary =
         Some(std::env::temp_dir()).filter(|path| may_be_long || path.as_os_str().len() <= LONGEST);
     let directory = temporary.unwrap_or_else(|| "/tmp".into()).join(name);
-    let made = fs::DirBuilder::new().mode(0o700).create(&directory);
+    let made = private_files::create_directory(&directory);
     made.map_err(Error::io("making a directory for the kernel"))?;
     Ok(directory)
 }

@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
+use process_identity::ProcessId;
 use sandbox_cells::{
     CellEnd, CellOutput, CellResult, Error, ExecuteOptions, Kernel, KernelSpec, find_python,
 };
-use sandbox_process::ProcessId;
 use sandbox_test_support::{kernel_python, processes_with, test, within};
 use tempfile::TempDir;
 use tokio::sync::mpsc;

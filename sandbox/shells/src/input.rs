@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use crate::Error;
-use sandbox_process::{self as process, ProcessId, Stat};
+use process_identity::{self as process, ProcessId, Stat};
 
 /// Bytes for which bash asks when it reads commands without editing lines.
 const COMMANDS_AT_ONCE: u64 = 1024;
@@ -173,9 +173,8 @@ pub(crate) fn shell_edits_line(shell: ProcessId) -> bool {
 /// by `exec` has another name.
 pub(crate) fn shell_reads_plain_lines(shell: ProcessId) -> bool {
     let Some(stat) = shell.stat() else { return false };
-    let name = std::fs::read(format!("/proc/{}/comm", shell.pid));
     stat.foreground == stat.group
-        && name.is_ok_and(|name| name == b"bash\n")
+        && shell.is_named("bash")
         && matches!(reads_terminal(shell.pid, &stat), Some((0, COMMANDS_AT_ONCE)))
 }
 
@@ -185,7 +184,7 @@ fn hint(shell: ProcessId) -> Option<InputHint> {
     let line_wise = modes.contains(LocalModes::ICANON);
     let reads = process::group_members(stat.foreground, stat.terminal)
         .into_iter()
-        .any(|pid| waits_for_terminal(pid, &stat, line_wise));
+        .any(|process| waits_for_terminal(process.pid, &stat, line_wise));
     // A program that reads has made its settings, perhaps after our first look at them.
     let modes = local_modes(&stat)?;
     let line_wise = modes.contains(LocalModes::ICANON);
@@ -202,7 +201,7 @@ fn local_modes(stat: &Stat) -> Option<LocalModes> {
     let terminal = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
-        .open(process::terminal_path(stat)?)
+        .open(stat.terminal_path()?)
         .ok()?;
     Some(tcgetattr(terminal).ok()?.local_modes)
 }
@@ -221,7 +220,7 @@ fn waits_for_terminal(pid: u32, shell: &Stat, line_wise: bool) -> bool {
 fn reads_terminal(pid: u32, shell: &Stat) -> Option<(u64, u64)> {
     let (SYSCALL_READ, [fd, _, count]) = blocked_in(pid)? else { return None };
     let target = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
-    let is_ours = target.as_os_str() == "/dev/tty" || Some(target) == process::terminal_path(shell);
+    let is_ours = target.as_os_str() == "/dev/tty" || Some(target) == shell.terminal_path();
     is_ours.then_some((fd, count))
 }
 

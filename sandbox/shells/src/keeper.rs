@@ -20,13 +20,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat};
+use rustix::fs::{OFlags, fcntl_setfl};
 use tokio::time;
 use tracing::{info, warn};
 
 use super::tmux::Tmux;
 use crate::Error;
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// The name of its tmux session.
 pub(crate) const NAME: &str = "keeper";
@@ -39,9 +39,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Makes the owner's side of the pipe. It must be held for as long as the owner lives.
 pub(crate) fn own(root: &Path) -> io::Result<File> {
     let path = alive(root);
-    match mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
+    match private_files::create_pipe(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
     }
     // Opened for reading too, or the opening would wait for the keeper.
     OpenOptions::new().read(true).write(true).open(path)

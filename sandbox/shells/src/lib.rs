@@ -72,10 +72,10 @@ pub use marker::Seq;
 pub use output::boundary::{self, whole_lines};
 pub use output::log::{Log, Subscription, View};
 pub use output::render::{Colours, Renderer, aside, render, render_lines};
+pub use process_identity::ProcessId;
 pub use recorder::record;
 #[cfg(fuzzing)]
 pub use recorder::scanner::{joined, scan};
 pub use registry::Shells;
-pub use sandbox_process::ProcessId;
 pub use shell::{Access, Shell};
 pub use state::{CommandResult, Ended, Phase, Status};

@@ -8,12 +8,16 @@
 //! one that the owner wrote down for that kind and command ([`Expected`]). Digests, not nonces, lie
 //! on disk: whoever reads them can recognise the marker but not print it.
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
 use sha2::{Digest as _, Sha256};
 
 /// How every marker begins.
 pub(crate) const INTRODUCER: &[u8] = b"\x1b]7717;";
 /// How every marker ends.
 pub(crate) const TERMINATOR: u8 = 0x07;
+
+/// What would disturb a line of the index or the fields of a marker. The library adds all bytes beyond ASCII.
+const ENCODED: &AsciiSet = &CONTROLS.add(b';').add(b'%');
 
 /// The number of a command within its shell; start-ups of the shell are numbered along.
 pub type Seq = u64;
@@ -79,7 +83,7 @@ impl Marker {
                 let mut out = format!("E;{seq};;{};{pid};", report.exit_code).into_bytes();
                 let python = report.python.as_deref().unwrap_or_default();
                 for field in [report.user.as_bytes(), report.host.as_bytes(), &report.cwd, python] {
-                    encode(field, &mut out);
+                    out.extend(percent_encode(field, ENCODED).flat_map(str::bytes));
                     out.push(b';');
                 }
                 out.pop();
@@ -167,37 +171,8 @@ fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-/// Percent-encodes what would disturb a line of the index or the fields of a marker.
-fn encode(field: &[u8], out: &mut Vec<u8>) {
-    for &byte in field {
-        if byte.is_ascii_control() || matches!(byte, b';' | b'%') {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        } else {
-            out.push(byte);
-        }
-    }
-}
-
 fn decode(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, after)) = rest.split_first() {
-        let escaped = (byte == b'%')
-            .then(|| after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()))
-            .flatten()
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match escaped {
-            Some(value) => {
-                out.push(value);
-                rest = &after[2..];
-            }
-            None => {
-                out.push(byte);
-                rest = after;
-            }
-        }
-    }
-    out
+    percent_decode(field).collect()
 }
 
 #[cfg(test)]
@@ -218,6 +193,15 @@ mod tests {
         let printed = marker.print();
         assert!(!printed.iter().any(u8::is_ascii_control));
         assert_eq!(Marker::parse(&printed), Some((marker, &b""[..])));
+    }
+
+    #[test]
+    fn fields_are_decoded_and_what_is_no_escape_stays() {
+        let (marker, _) = Marker::parse(b"E;1;n;0;;%zz;%+A;/%4%3b;%C3%BC\xff%").unwrap();
+        let Marker::End { report, .. } = marker else { panic!("{marker:?}") };
+        assert_eq!((&*report.user, &*report.host), ("%zz", "%+A"));
+        assert_eq!(report.cwd, b"/%4;");
+        assert_eq!(report.python.as_deref(), Some(&b"\xc3\xbc\xff%"[..]));
     }
 
     #[test]

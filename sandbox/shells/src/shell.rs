@@ -14,15 +14,14 @@ use super::{
     config::Config,
     input::{Key, Signal},
     job::{Job, JobWatch},
-    ledger::{ShellDir, ShellId, Size, overwrite_private},
+    ledger::{ShellDir, ShellId, Size},
     messages::{Answer, Control},
     output::log::Log,
     output::watch::Watcher,
     state::{Phase, Status},
-    tmux::quote_for_shell,
 };
 use crate::{Error, Result};
-use sandbox_process::MARK_VARIABLE;
+use sandbox_members::MARK_VARIABLE;
 
 /// How long a shell may take to write down its environment.
 const EXPORTS_LIMIT: Duration = Duration::from_secs(5);
@@ -201,12 +200,9 @@ impl Shell {
 
     /// The same as a line for a shell.
     pub fn attach_command(&self, access: Access) -> String {
-        let words = self.attach_arguments(access).into_iter().map(|argument| {
-            let word = argument.to_string_lossy().into_owned();
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
-            if word.bytes().all(plain) { word } else { quote_for_shell(&word) }
-        });
-        words.collect::<Vec<_>>().join(" ")
+        let arguments = self.attach_arguments(access);
+        let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+        shlex::try_join(words.iter().map(|word| &**word)).expect("no argument has a NUL byte")
     }
 
     /// Returns when the shell is past its start, one way or the other.
@@ -257,7 +253,7 @@ struct Emptied<'a>(&'a Path);
 
 impl Drop for Emptied<'_> {
     fn drop(&mut self) {
-        if let Err(error) = overwrite_private(self.0, b"") {
+        if let Err(error) = private_files::overwrite(self.0, b"") {
             warn!(%error, "exports of a shell stay in a private file");
         }
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{ledger::Size, marker::Seq};
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// What a shell is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]

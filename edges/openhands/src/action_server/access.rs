@@ -5,9 +5,8 @@
 //! to any local port. Browsers tell on themselves by certain headers, and a page that has made its own
 //! name point to this machine by the name in `Host`.
 
-use std::net::IpAddr;
-
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, uri::Authority};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use bridge_protocol::web_page::{Host, is_from_page};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -58,14 +57,14 @@ impl Access {
 
     pub(super) fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), Failure> {
         let forbidden = |detail: &str| Failure::new(StatusCode::FORBIDDEN, detail);
-        let is_cross = |site: &&[u8]| !matches!(*site, b"none" | b"same-origin");
-        let fetch_site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
-        if headers.contains_key(header::ORIGIN) || fetch_site.as_ref().is_some_and(is_cross) {
+        let [origin, fetch_site] =
+            [header::ORIGIN, FETCH_SITE].map(|name| headers.get(name).map(HeaderValue::as_bytes));
+        if is_from_page(origin, fetch_site, &[]) {
             return Err(forbidden("web pages may not use this server"));
         }
         let Some(key) = &self.key else {
             return match headers.get(header::HOST) {
-                Some(host) if !self.is_called(host.as_bytes()) => Err(forbidden(
+                Some(host) if !self.is_called(host) => Err(forbidden(
                     "without SESSION_API_KEY this server answers to names that no web page can own only: set it, and \
                      let the client show it",
                 )),
@@ -82,18 +81,12 @@ impl Access {
 impl Access {
     /// Whether the name in `Host` is none that a web page could have let point to us: it can only mean this machine,
     /// or, where everybody may come, it is an address, or a name that nobody can own (`host.docker.internal`, `box`).
-    fn is_called(&self, host: &[u8]) -> bool {
-        let Ok(authority) = Authority::try_from(host) else { return false };
-        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    fn is_called(&self, host: &HeaderValue) -> bool {
         let everybody = self.without_key == WithoutKey::Everybody;
-        match name.parse::<IpAddr>() {
-            Ok(address) => everybody || address.is_loopback(),
-            Err(_) => {
-                let name = name.to_ascii_lowercase();
-                let is_private = !name.contains('.') || name.ends_with(".internal");
-                name == "localhost" || everybody && is_private
-            }
-        }
+        host.to_str()
+            .ok()
+            .and_then(Host::parse)
+            .is_some_and(|host| host.is_loopback() || everybody && host.is_unregistrable())
     }
 }
 

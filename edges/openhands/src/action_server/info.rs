@@ -2,6 +2,7 @@
 
 use std::{fs, time::Instant};
 
+use process_identity::Stat;
 use rustix::{fs::statvfs, param::clock_ticks_per_second};
 use serde::Serialize;
 
@@ -60,11 +61,7 @@ impl ServerInfo {
 }
 
 fn cpu_seconds() -> Option<f64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name before the parenthesis may contain anything; user and system time are the 12th and
-    // 13th field after it.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-    let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    let ticks = Stat::of(std::process::id())?.cpu_ticks;
     Some(float(ticks) / float(clock_ticks_per_second()))
 }
 

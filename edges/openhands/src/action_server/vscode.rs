@@ -1,17 +1,11 @@
 //! An editor in the browser, where one is installed.
 
-use std::{
-    fs::{DirBuilder, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::Arc,
-};
+use std::{io, path::PathBuf, process::Stdio, sync::Arc};
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
+use uuid::Uuid;
 
 use super::server::Server;
 
@@ -44,10 +38,10 @@ pub(super) struct Editor {
 impl Editor {
     pub(super) fn start(settings: &EditorSettings) -> io::Result<Self> {
         rustix::fs::access(&settings.program, rustix::fs::Access::EXEC_OK)?;
-        let token = token();
-        DirBuilder::new().recursive(true).mode(0o700).create(&settings.state)?;
+        let token = Uuid::new_v4().to_string();
+        private_files::create_directories(&settings.state)?;
         let file = settings.state.join("editor-token");
-        write_private(&file, &token)?;
+        private_files::replace(&file, token.as_bytes())?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", KEEPER, "editor"]).arg(&settings.program);
         // Not as an argument, which everybody on the machine can see.
@@ -67,32 +61,4 @@ impl Editor {
 pub(super) async fn connection_token(State(server): State<Arc<Server>>) -> Json<Value> {
     server.executor().await;
     Json(json!({ "token": server.editor.get().map(|editor| &editor.token) }))
-}
-
-/// A random UUID (version 4).
-fn token() -> String {
-    let bits = rand::random::<u128>() & !(0xf << 76 | 0x3 << 62) | 4 << 76 | 2 << 62;
-    let hex = format!("{bits:032x}");
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_are_random_uuids() {
-        let token = token();
-        let parts = token.split('-').map(str::len).collect::<Vec<_>>();
-        assert_eq!(parts, [8, 4, 4, 4, 12], "{token}");
-        assert_eq!(&token[14..15], "4", "{token}");
-        assert!(matches!(&token[19..20], "8" | "9" | "a" | "b"), "{token}");
-        assert_ne!(token, super::token());
-    }
 }

@@ -285,13 +285,20 @@ fn the_editor_is_started_where_there_is_one() {
         ..Options::default()
     };
     let mut server = Server::start_with(&options);
-    let token = server.get("/vscode/connection_token").json()["token"].as_str().unwrap().to_owned();
+    let token = |server: &Server| {
+        let answer = server.get("/vscode/connection_token").json();
+        answer["token"].as_str().unwrap().to_owned()
+    };
+    let first_token = token(&server);
+    let parts = first_token.split('-').map(str::len).collect::<Vec<_>>();
+    assert_eq!(parts, [8, 4, 4, 4, 12], "a UUID: {first_token}");
+    assert_eq!(&first_token[14..15], "4", "a random one: {first_token}");
     until_exists(&seen);
     let arguments = fs::read_to_string(&seen).unwrap();
     assert!(arguments.contains("--port 45678"), "{arguments}");
     assert!(arguments.contains("--server-base-path /abc/vscode"), "{arguments}");
-    assert!(!arguments.contains(&token), "no secret in arguments");
-    assert_eq!(fs::read_to_string(seen.with_extension("token")).unwrap(), token);
+    assert!(!arguments.contains(&first_token), "no secret in arguments");
+    assert_eq!(fs::read_to_string(seen.with_extension("token")).unwrap(), first_token);
 
     // What the program has started ends too, however the server ends.
     let started = || {
@@ -305,6 +312,7 @@ fn the_editor_is_started_where_there_is_one() {
     server.kill();
     until("the editor of a killed server has ended", || !first.exists());
     server.launch(&options);
+    assert_ne!(token(&server), first_token);
     let second = started();
     assert_eq!(server.end(), Some(0));
     until("the editor has ended with its server", || !second.exists());

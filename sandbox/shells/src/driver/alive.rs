@@ -5,7 +5,7 @@ use std::{io, os::fd::OwnedFd};
 use tokio::io::unix::AsyncFd;
 use tracing::warn;
 
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// The end of a process as something to wait for, again and again.
 pub(super) struct Alive {
@@ -15,7 +15,7 @@ pub(super) struct Alive {
 
 impl Alive {
     fn of(process: ProcessId) -> Self {
-        Self { process: Some(process), fd: process.open() }
+        Self { process: Some(process), fd: process.open_pidfd() }
     }
 
     pub(super) fn of_some(process: Option<ProcessId>) -> Self {

@@ -39,7 +39,7 @@ use crate::{
 };
 use callers::Callers;
 use perform::LedgerQueue;
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 use typist::Typist;
 
 /// Everything that one shell's owner needs to act.

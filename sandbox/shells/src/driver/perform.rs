@@ -1,6 +1,6 @@
 //! Does what the owner decides.
 
-use std::{collections::VecDeque, path::Path};
+use std::{collections::VecDeque, os::unix::ffi::OsStrExt as _, path::Path};
 
 use rustix::process::Signal;
 use tokio::sync::watch;
@@ -12,11 +12,11 @@ use crate::{
     input::{self, Key},
     job::JobWatch,
     launch::{Launcher, Place},
-    ledger::{Entry, ShellDir, overwrite_private},
+    ledger::{Entry, ShellDir},
     marker::{Kind, Seq},
     owner::{AfterLedger, CallId, Effect, Event, Held, OwnKeys, PaneSight, Reply, Text, TextState},
     state::JobStatus,
-    tmux::{Tmux, quote_for_shell},
+    tmux::Tmux,
 };
 
 /// Texts that are longer than this are written on another thread.
@@ -222,7 +222,7 @@ impl Driver {
     }
 
     fn export(&mut self, call: CallId) {
-        let emptied = overwrite_private(&self.launcher.dir.exports(), b"");
+        let emptied = private_files::overwrite(&self.launcher.dir.exports(), b"");
         match emptied.map_err(Error::io("emptying the file for the exports")) {
             Ok(()) => self.typist.type_for(call, &self.owner.entry().pane, EXPORTS_KEY),
             Err(error) => self.callers.answer(call, Err(error)),
@@ -272,8 +272,10 @@ async fn relaunch(
 fn write_text(dir: &ShellDir, mut text: Vec<u8>) -> Result<()> {
     let writing = || Error::io("writing the command");
     if turns_line_editing_off(&text) {
-        overwrite_private(&dir.script(), &text).map_err(writing())?;
-        text = format!("\\. {}", quote_for_shell(&dir.script().to_string_lossy())).into_bytes();
+        private_files::overwrite(&dir.script(), &text).map_err(writing())?;
+        let script = dir.script();
+        let script = shlex::bytes::try_quote(script.as_os_str().as_bytes());
+        text = [b"\\. ", &*script.expect("no path has a NUL byte")].concat();
     }
     dir.write_command(text).map_err(writing())
 }

@@ -8,7 +8,8 @@ use tracing::warn;
 
 use super::Later;
 use crate::{launch::Launcher, ledger::Entry, owner::Event};
-use sandbox_process::{Members, ProcessId};
+use process_identity::ProcessId;
+use sandbox_members::Members;
 
 /// How long tmux may take to end a pane before the callers of `close` do not wait for it any more. It needs a
 /// millisecond or two as a rule.

@@ -21,10 +21,7 @@ use std::{
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::{Error, Result};
-use crate::{
-    config::Config,
-    ledger::{ShellDir, overwrite_beginning, overwrite_private},
-};
+use crate::{config::Config, ledger::ShellDir};
 use sandbox_isolation::{self as isolation, Level, Policy};
 
 /// Checks that the policy can be put in force here and that the shell could not tear it down.
@@ -74,7 +71,7 @@ pub(crate) fn save(dir: &ShellDir, policy: &Policy) -> Result<()> {
         bytes.extend_from_slice(argument.as_bytes());
         bytes.push(0);
     }
-    overwrite_private(&dir.policy(), &bytes).map_err(Error::io("writing the policy"))
+    private_files::overwrite(&dir.policy(), &bytes).map_err(Error::io("writing the policy"))
 }
 
 /// Takes on the policy of a shell and becomes its shell: the launcher's whole life. It returns only
@@ -88,9 +85,9 @@ pub fn enter(directory: &Path, command: Vec<OsString>) -> io::Result<Infallible>
     let mut arguments = arguments.chain(["--".into()]);
     let policy = Policy::from_arguments(&mut arguments).map_err(io::Error::other)?;
     // From inside the shell could not say it itself; it will have our number.
-    overwrite_private(&dir.pid(), format!("{}\n", process::id()).as_bytes())?;
+    private_files::overwrite(&dir.pid(), format!("{}\n", process::id()).as_bytes())?;
     // Nor could it open this; it finds it among its descriptors.
-    let exports = overwrite_beginning(&dir.exports(), b"")?;
+    let exports = private_files::overwrite_beginning(&dir.exports(), b"")?;
     fcntl_setfd(&exports, FdFlags::empty())?;
     isolation::become_command(&policy, command)
 }

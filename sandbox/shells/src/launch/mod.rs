@@ -11,16 +11,17 @@ use std::{
     sync::Weak,
 };
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::fs::OFlags;
 
 use crate::{Error, Result};
 use crate::{
     config::Config,
-    ledger::{ShellDir, ShellId, Size, overwrite_beginning, overwrite_private},
+    ledger::{ShellDir, ShellId, Size},
     marker::{Expected, Kind, Nonce, Seq},
-    tmux::{Tmux, protect_format, quote, quote_for_shell},
+    tmux::{Tmux, protect_format, quote},
 };
-use sandbox_process::{self as process, MARK_VARIABLE, ProcessId};
+use process_identity::{self as process, ProcessId};
+use sandbox_members::MARK_VARIABLE;
 
 /// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
 /// process ends, although the kernel may not have handed over the last output yet; that would be
@@ -97,7 +98,8 @@ impl Launcher {
             start.extend_from_slice(value.as_bytes());
             start.push(0);
         }
-        overwrite_private(&self.dir.start(), &start).map_err(Error::io("writing the start file"))
+        private_files::overwrite(&self.dir.start(), &start)
+            .map_err(Error::io("writing the start file"))
     }
 
     /// Writes another directory down for the successor of a shell: the environment stays.
@@ -107,7 +109,8 @@ impl Launcher {
         let mut start = cwd.as_os_str().as_bytes().to_vec();
         start.push(0);
         start.extend_from_slice(environment);
-        overwrite_private(&self.dir.start(), &start).map_err(Error::io("writing the start file"))
+        private_files::overwrite(&self.dir.start(), &start)
+            .map_err(Error::io("writing the start file"))
     }
 
     pub(crate) async fn launch(&self, place: Place<'_>, seq: Seq) -> Result<Launched> {
@@ -155,12 +158,9 @@ impl Launcher {
     pub(crate) fn pipe_command(&self, target: &str) -> String {
         let program = self.config.program.to_string_lossy();
         let directory = self.dir.path().to_string_lossy();
-        let command = format!(
-            "exec {} record --quota {} {}",
-            quote_for_shell(&program),
-            self.config.log_quota,
-            quote_for_shell(&directory)
-        );
+        let quota = self.config.log_quota.to_string();
+        let words = ["exec", &*program, "record", "--quota", &quota, &*directory];
+        let command = shlex::try_join(words).expect("no path has a NUL byte");
         format!("pipe-pane -O -t {target} {}", quote(&protect_format(&command)))
     }
 
@@ -192,7 +192,7 @@ impl SecretPipe {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        private_files::create_pipe(path)?;
         Self::open(path)
     }
 
@@ -243,7 +243,7 @@ impl SecretPipe {
         self.0
             .write_all(secrets.as_bytes())
             .map_err(Error::io("writing to the shell's secret pipe"))?;
-        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
+        private_files::overwrite_beginning(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))
             .map(drop)
     }
@@ -274,7 +274,7 @@ impl SecretPipe {
         let expected = Expected::parse(&text)
             .ok_or_else(|| Error::Invalid("the digests are not readable".into()))?;
         let expected = Expected { end: end.digest(), ..expected };
-        overwrite_beginning(&dir.expected(), expected.print().as_bytes())
+        private_files::overwrite_beginning(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
         let secret = format!("E;{:020};{}", expected.seq, end.as_str());
         self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))

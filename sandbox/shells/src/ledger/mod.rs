@@ -23,7 +23,6 @@
 
 use std::{
     fmt, fs, io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -32,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::marker::Seq;
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// The name of a shell: `[A-Za-z0-9_-]{1,64}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -184,7 +183,7 @@ impl ShellDir {
     /// no command contains. What lies behind may stay.
     pub(crate) fn write_command(&self, mut text: Vec<u8>) -> io::Result<()> {
         text.push(0);
-        overwrite_beginning(&self.command(), &text).map(drop)
+        private_files::overwrite_beginning(&self.command(), &text).map(drop)
     }
 
     /// The text of a command that is read as a file.
@@ -223,11 +222,11 @@ impl ShellDir {
     }
 
     pub(crate) fn create(&self) -> io::Result<()> {
-        fs::DirBuilder::new().mode(0o700).create(&self.0)
+        private_files::create_directory(&self.0)
     }
 
     pub(crate) fn save(&self, entry: &Entry) -> io::Result<()> {
-        write_private(&self.entry(), &serde_json::to_vec_pretty(entry)?)
+        private_files::replace(&self.entry(), &serde_json::to_vec_pretty(entry)?)
     }
 
     pub(crate) fn load(&self) -> io::Result<Entry> {
@@ -240,30 +239,6 @@ impl ShellDir {
             result => result,
         }
     }
-}
-
-/// Replaces a file in one step, readable by its owner only.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension("new");
-    overwrite_private(&temporary, bytes)?;
-    fs::rename(temporary, path)
-}
-
-/// Writes a file in place, readable by its owner only; for files that have one reader, who looks
-/// only after we are done.
-pub(crate) fn overwrite_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Cut to length afterwards: ext4 writes a file out at once that was emptied first.
-    overwrite_beginning(path, bytes)?.set_len(bytes.len() as u64)
-}
-
-/// The same for a content that tells where it ends, so that what lies behind it may stay.
-pub(crate) fn overwrite_beginning(path: &Path, bytes: &[u8]) -> io::Result<fs::File> {
-    use io::Write as _;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    Ok(file)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::marker::Marker;
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// A line of the index: something that happened at a place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

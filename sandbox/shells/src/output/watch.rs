@@ -16,7 +16,7 @@ use std::{
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use tokio::{io::unix::AsyncFd, sync::Notify, task::JoinHandle};
 
-use sandbox_process::readable;
+use process_identity::register_readable;
 
 /// Watches files for growth.
 #[derive(Debug)]
@@ -45,8 +45,10 @@ struct Watched {
 impl Watcher {
     pub(crate) fn start() -> io::Result<Self> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        let shared =
-            Arc::new(Shared { inotify: readable(inotify)?, watches: Mutex::new(HashMap::new()) });
+        let shared = Arc::new(Shared {
+            inotify: register_readable(inotify)?,
+            watches: Mutex::new(HashMap::new()),
+        });
         let task = tokio::spawn(dispatch(Arc::clone(&shared)));
         Ok(Self { shared, task })
     }

@@ -18,7 +18,7 @@ use crate::{
     output::index::{Line, What},
     state::{CommandResult, Ended, JobStatus, Started, path},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// What an earlier owner has left.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::{
     marker::{Kind, Seq},
     state::JobStatus,
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// Something to be done. Effects are carried out in order. Those that take time (tmux, the ledger, long texts)
 /// go on in the background.

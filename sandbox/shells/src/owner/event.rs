@@ -12,7 +12,7 @@ use crate::{
     marker::Seq,
     output::index::{Line, What},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// The clocks and the length of the log, as the driver reads them before each event.
 #[derive(Debug, Clone, Copy)]

@@ -47,7 +47,7 @@ use crate::{
     marker::Seq,
     state::{Ended, Phase, Status},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 pub(crate) use adoption::Found;
 pub(crate) use effect::{Effect, Look, OwnKeys, Reply};

@@ -16,7 +16,7 @@ use crate::{
     output::index::{Line, What},
     state::{Started, path},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 impl Owner {
     pub(super) fn recorded(&mut self, line: Line, at: Moment) {

@@ -18,7 +18,7 @@ use crate::{
     state::Ended,
     state::path,
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 impl Booting {
     pub(super) fn next_deadline(&self) -> Option<Instant> {

@@ -14,7 +14,7 @@ use crate::{
     marker::{EndReport, Seq},
     state::{Ended, JobStatus, Phase, Started},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// What the shell is doing, as far as its owner knows.
 #[derive(Debug)]

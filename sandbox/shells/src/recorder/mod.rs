@@ -12,12 +12,9 @@ pub(crate) mod scanner;
 mod tests;
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read, Write as _},
-    os::{
-        fd::AsFd,
-        unix::fs::{FileExt as _, OpenOptionsExt as _},
-    },
+    os::{fd::AsFd, unix::fs::FileExt as _},
     path::{Path, PathBuf},
     process,
     time::{Duration, Instant, SystemTime},
@@ -35,7 +32,7 @@ use crate::{
     output::index::{End, Line, What, end_of},
     recorder::scanner::{Piece, Scanner},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// Bytes taken from the pipe at once.
 const CHUNK: usize = 64 * 1024;
@@ -96,12 +93,10 @@ struct Recording {
 
 impl Recording {
     fn open(directory: &ShellDir, quota: u64) -> io::Result<Self> {
-        let append =
-            |path: PathBuf| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-        let log = append(directory.log())?;
+        let log = private_files::append(&directory.log())?;
         // A predecessor from whom tmux has just taken the pane may have something left to write.
         flock(&log, FlockOperation::LockExclusive)?;
-        let index = append(directory.index())?;
+        let index = private_files::append(&directory.index())?;
         let end = end_of(&directory.index())?;
         let offset = log.metadata()?.len();
         let mut recording = Self {

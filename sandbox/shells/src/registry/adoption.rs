@@ -14,7 +14,8 @@ use crate::{
     owner::{Found, Owner},
     shell::Shell,
 };
-use sandbox_process::{Members, ProcessId};
+use process_identity::ProcessId;
+use sandbox_members::Members;
 
 impl Shells {
     /// Takes over what earlier owners have left.

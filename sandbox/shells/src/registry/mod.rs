@@ -21,7 +21,7 @@ use crate::{
     keeper,
     launch::confine,
     launch::{Launcher, Place, SecretPipe},
-    ledger::{Entry, ShellDir, ShellId, overwrite_beginning, write_private},
+    ledger::{Entry, ShellDir, ShellId},
     marker::Seq,
     messages::Control,
     output::index::IndexReader,
@@ -33,8 +33,8 @@ use crate::{
     state::Phase,
     tmux::{self, ControlClient, Tmux},
 };
+use process_identity::ProcessId;
 use sandbox_isolation::Policy;
-use sandbox_process::ProcessId;
 
 const TMUX_CONF: &[u8] = include_bytes!("../tmux/tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("../launch/init.bash");
@@ -96,7 +96,7 @@ impl Shells {
 
     async fn start_server(config: &Config, past: Past) -> Result<(File, Server)> {
         let writing = || Error::io("writing the start-up files");
-        write_private(&config.tmux_conf(), TMUX_CONF).map_err(writing())?;
+        private_files::replace(&config.tmux_conf(), TMUX_CONF).map_err(writing())?;
         let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
         let starting = async {
             match past {
@@ -106,8 +106,8 @@ impl Shells {
         };
         // What the shells need is written while tmux starts.
         let ((tmux, client), ()) = tokio::try_join!(starting, async {
-            write_private(&config.init_file(), INIT_BASH)
-                .and_then(|()| write_private(&config.root.join("builtin.so"), BUILTIN))
+            private_files::replace(&config.init_file(), INIT_BASH)
+                .and_then(|()| private_files::replace(&config.root.join("builtin.so"), BUILTIN))
                 .map_err(writing())
         })?;
         Ok((alive, Server { tmux, client }))
@@ -276,7 +276,8 @@ impl Shells {
         launcher.write_start(&spec.cwd, &spec.environment)?;
         let dir = &launcher.dir;
         for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
-            overwrite_beginning(&file, b"").map_err(Error::io("making the files of the shell"))?;
+            private_files::overwrite_beginning(&file, b"")
+                .map_err(Error::io("making the files of the shell"))?;
         }
         let place = Place::NewPane { size: spec.size };
         let (launched, server) =

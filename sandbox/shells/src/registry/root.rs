@@ -1,11 +1,9 @@
 //! The state directory: making it fit, being its only owner, and leaving it.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write as _},
-    os::unix::fs::{
-        DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-    },
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -36,12 +34,12 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
         }
     }
     let making = format!("making {}", config.root.display());
-    make(&config.root).map_err(Error::io(making.clone()))?;
+    private_files::create_directories(&config.root).map_err(Error::io(making.clone()))?;
     config.root = config.root.canonicalize().map_err(Error::io(making.clone()))?;
     let unusable = |reason| Error::UnusableRoot { root: config.root.clone(), reason };
     // Who owns it could change what our shells load, and root may change anybody's permissions.
-    let owner = fs::metadata(&config.root).map_err(Error::io(making.clone()))?.uid();
-    if owner != rustix::process::geteuid().as_raw() {
+    let metadata = fs::metadata(&config.root).map_err(Error::io(making.clone()))?;
+    if !private_files::is_own(&metadata) {
         return Err(unusable("it belongs to another user; choose another"));
     }
     fs::set_permissions(&config.root, fs::Permissions::from_mode(0o700))
@@ -55,10 +53,6 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
         return Err(unusable("its path has control characters; choose another"));
     }
     Ok(config)
-}
-
-fn make(directory: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 /// A program's path that means the same in every directory. A name alone is looked for in PATH by whoever starts it.
@@ -81,11 +75,10 @@ pub(super) enum Past {
 /// Waits to be the only owner. Who was it before may have removed the directory and the lock when it ended.
 pub(super) async fn lock(config: &Config) -> Result<(File, Past)> {
     let path = config.lock();
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
     let deadline = Instant::now() + LOCK_PATIENCE;
     let mut file = loop {
-        let file = make(&config.root).and_then(|()| options.open(&path));
+        let file = private_files::create_directories(&config.root)
+            .and_then(|()| private_files::overwrite_beginning(&path, b""));
         let file = file.map_err(Error::io("opening the owner's lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) if is_at(&file, &path) => break file,
@@ -98,7 +91,7 @@ pub(super) async fn lock(config: &Config) -> Result<(File, Past)> {
             Err(error) => return Err(Error::io("locking the state directory")(error)),
         }
     };
-    let past = match fs::DirBuilder::new().mode(0o700).create(config.shells()) {
+    let past = match private_files::create_directory(&config.shells()) {
         Ok(()) => Past::None,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Past::Unknown,
         Err(error) => return Err(Error::io("making the directory of the shells")(error)),

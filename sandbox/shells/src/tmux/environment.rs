@@ -14,7 +14,6 @@ use tracing::warn;
 use crate::{Error, Result};
 use crate::{
     config::Config,
-    ledger::write_private,
     tmux::{Tmux, run_plainly},
 };
 
@@ -47,7 +46,7 @@ pub(super) async fn replace(tmux: &Tmux, config: &Config) -> Result<()> {
         return Ok(());
     }
     let file = config.environment();
-    write_private(&file, commands.join("\n").as_bytes())
+    private_files::replace(&file, commands.join("\n").as_bytes())
         .map_err(Error::io("writing down the environment"))?;
     let replaced = run_plainly(config, &["source-file".as_ref(), file.as_os_str()]).await;
     if let Err(error) = fs::remove_file(file) {

@@ -10,9 +10,7 @@
 mod client;
 mod environment;
 
-use std::{
-    ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, process::Stdio, sync::Arc, time::Duration,
-};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, process::Stdio, sync::Arc, time::Duration};
 
 use rustix::process::Signal;
 use tokio::{
@@ -30,7 +28,7 @@ use tracing::{debug, warn};
 use crate::{Error, Result};
 use crate::{config::Config, keeper};
 use client::{Client, Pending, Request};
-use sandbox_process::{self as process, ProcessId};
+use process_identity::{self as process, ProcessId};
 
 /// How long tmux may take to start or to answer; it normally needs a millisecond or two.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -85,7 +83,7 @@ pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
 /// more.
 async fn let_former_clients_go(config: &Config) {
     let clients = former_clients(config);
-    for client in process::all_ended(&clients, LEAVING_PATIENCE).await {
+    for client in process::wait_for_all(&clients, LEAVING_PATIENCE).await {
         client.send(Signal::KILL);
         if time::timeout(PATIENCE, client.ended()).await.is_err() {
             warn!(?client, "a control client of a former owner does not end");
@@ -102,10 +100,8 @@ async fn let_former_clients_go(config: &Config) {
 /// Control clients that others have started for this directory. If one of them has also started the server, that has
 /// the same arguments.
 fn former_clients(config: &Config) -> Vec<ProcessId> {
-    let is_server = |process: &ProcessId| {
-        fs::read(format!("/proc/{}/comm", process.pid)).is_ok_and(|name| name == b"tmux: server\n")
-    };
-    let mut found = process::started_with(config.tmux_conf().as_os_str().as_bytes());
+    let is_server = |process: &ProcessId| process.is_named("tmux: server");
+    let mut found = process::with_argument(config.tmux_conf().as_os_str().as_bytes());
     found.retain(|process| !is_server(process));
     found
 }
@@ -281,10 +277,10 @@ impl ControlClient {
         }
         // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
         // is no shell left that could lose anything.
-        for process in process::all_ended(server.as_slice(), LAST_PATIENCE).await {
+        for process in process::wait_for_all(server.as_slice(), LAST_PATIENCE).await {
             kill(process).await;
         }
-        for process in process::all_ended(&others, LAST_PATIENCE).await {
+        for process in process::wait_for_all(&others, LAST_PATIENCE).await {
             kill(process).await;
         }
     }
@@ -300,11 +296,6 @@ async fn kill(process: ProcessId) {
 /// Quotes a word for tmux's own parser, as one argument.
 pub(crate) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Quotes a word for `/bin/sh`; the rules are the same.
-pub(crate) fn quote_for_shell(word: &str) -> String {
-    quote(word)
 }
 
 /// Protects a text from the expansions that tmux makes in formats (`#`) and times (`%`).

@@ -1,7 +1,5 @@
 //! `token …`: makes a token that allows less than the session's own.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use bridge_client::error::without_number;
@@ -37,9 +35,7 @@ pub async fn run(mut context: Context, arguments: cli::Token) -> Result<(), Fail
 
 /// Only into a file that did not exist: another could be open to others, or lead elsewhere.
 fn write_private(path: &Path, token: &str) -> Result<(), Failure> {
-    let mut options = std::fs::OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
-    let written = opened.and_then(|mut file| writeln!(file, "{token}"));
+    let written = private_files::create_new(path, format!("{token}\n").as_bytes());
     written.map_err(|error| Failure::File {
         path: path.to_owned(),
         reason: format!("{}; name a new file in a directory of yours", without_number(&error)),

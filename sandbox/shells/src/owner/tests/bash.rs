@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::marker::Seq;
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// What a text does; its number says which text it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

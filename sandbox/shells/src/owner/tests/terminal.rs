@@ -8,7 +8,7 @@ use crate::{
     output::index::{Line, What},
     owner::CallId,
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// What tmux was asked.
 #[derive(Debug)]

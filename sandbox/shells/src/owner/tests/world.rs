@@ -19,7 +19,7 @@ use crate::{
     owner::{CallId, Event, Found, Moment, Owner, Request, Text},
     state::{Ended, JobStatus},
 };
-use sandbox_process::ProcessId;
+use process_identity::ProcessId;
 
 /// How long a shell may take to its first prompt.
 const START_LIMIT: Duration = Duration::from_secs(60);
