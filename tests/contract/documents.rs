@@ -42,6 +42,7 @@ fn paths(text: &str) -> Vec<String> {
 
 #[test]
 fn every_path_that_a_document_names_exists() {
+    let mut missing = Vec::new();
     for document in [
         "README.md",
         "ARCHITECTURE.md",
@@ -52,11 +53,14 @@ fn every_path_that_a_document_names_exists() {
         "tests/README.md",
         "tests/sandbox.md",
     ] {
-        let named = paths(&read(document));
-        for path in &named {
-            assert!(root().join(path).exists(), "{document} names {path}, which does not exist");
-        }
+        let named = paths(&read(document)).into_iter().filter(|path| !root().join(path).exists());
+        missing.extend(named.map(|path| format!("{document}: {path}")));
     }
+    assert!(
+        missing.is_empty(),
+        "documents name paths that do not exist: correct the documents\n{}",
+        missing.join("\n")
+    );
     assert!(paths(&read("ARCHITECTURE.md")).len() > 20, "the map of the code names its files");
 }
 
