@@ -128,6 +128,7 @@ fn help_is_complete_and_the_same_as_written() {
         ("bridge-client", &["file", "--help"], "bridge-client-file"),
         ("bridge-client", &["file", "edit", "--help"], "bridge-client-file-edit"),
         ("bridge-client", &["file", "grep", "--help"], "bridge-client-file-grep"),
+        ("bridge-client", &["file", "hash", "--help"], "bridge-client-file-hash"),
         ("bridge-client", &["cell", "--help"], "bridge-client-cell"),
         ("bridge-client", &["cell", "run", "--help"], "bridge-client-cell-run"),
         ("bridge-client", &["page", "browse", "--help"], "bridge-client-page-browse"),

@@ -109,6 +109,7 @@ def use_everything(tools: Tools, agent: Agent) -> None:
     tools.glob("*", hidden=True, ignored=True)
     tools.grep("x", literal=True, ignore_case=True, files="*.py", context=1)
     tools.stat("a", follow=False)
+    tools.hash("a")
     tools.make_directory("a")
     tools.remove_directory("a")
     tools.remove("a", recursive=True)
