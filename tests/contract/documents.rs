@@ -77,7 +77,10 @@ fn the_protocol_lists_every_error() {
 fn the_protocol_lists_every_method() {
     let text = read("PROTOCOL.md");
     for method in methods::all().map(|spec| spec.name) {
-        assert!(text.contains(&format!("`{method}`")), "PROTOCOL.md lacks {method}");
+        assert!(
+            text.contains(&format!("`{method}`")),
+            "PROTOCOL.md lacks {method}: add it to the table of its family"
+        );
     }
 }
 
@@ -144,6 +147,9 @@ fn help_is_complete_and_the_same_as_written() {
             std::fs::write(&path, &help).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(help, written, "{name}: run with UPDATE_GOLDEN=1 and look at the difference");
+        assert_eq!(
+            help, written,
+            "{name}: build bridge-daemon and bridge-client, run with UPDATE_GOLDEN=1, and look at the difference"
+        );
     }
 }
