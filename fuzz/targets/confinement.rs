@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use libfuzzer_sys::fuzz_target;
 use sandbox_files::{
     Destination, Durability, Editor, Existing, Filter, LineRange, Links, ListOptions, Parents,
-    READ_BYTES, Removal, Workspace, WorkspacePath, WriteOptions, copy, create_directory, glob,
-    list, move_entry, read_any, read_bytes, read_text, remove, remove_directory, set_mode, stat,
-    write,
+    READ_BYTES, Removal, Sha256, Workspace, WorkspacePath, WriteOptions, copy, create_directory,
+    glob, hash, list, move_entry, read_any, read_bytes, read_text, remove, remove_directory,
+    set_mode, stat, write,
 };
 
 const SECRET: &str = "what lies outside";
@@ -86,6 +86,8 @@ fn act(operation: u8, path: &WorkspacePath, other: Option<&WorkspacePath>, check
             assert_ne!(text.map(|text| text.content).as_deref(), Some(SECRET));
             let any = format!("{:?}", read_any(path, LineRange::All, READ_BYTES));
             assert!(!any.contains(SECRET), "{any}");
+            let digest = hash(path).ok().map(|hashed| hashed.sha256);
+            assert_ne!(digest, Some(Sha256::of(SECRET.as_bytes())));
         }
         (b's', _) => {
             let size = stat(path, Links::Follow).ok().map(|stat| stat.size);

@@ -46,6 +46,12 @@ fn file_subcommands_do_as_they_say() {
     check(&daemon, &["rm", "-r", "copy"], 0, &[]);
     let stat: Value = serde_json::from_str(&file(&daemon, &["stat", "src"]).lines[0]).unwrap();
     assert_eq!(stat["kind"], "directory");
+    let digest = "af198c55433fe187409ea8a13312aa228a9c63d6850587688ec7ccee01aca375";
+    check(&daemon, &["hash", "src/a.py"], 0, &[digest]);
+    let hashed = file(&daemon, &["--json", "hash", "src/a.py"]).lines;
+    let hashed: Value = serde_json::from_str(&hashed[0]).unwrap();
+    assert_eq!(json!([hashed["sha256"], hashed["size"]]), json!([digest, 18]));
+    assert!(hashed["version"].is_string(), "{hashed}");
     std::fs::write(daemon.workspace().join("blob"), b"\x00\x01\n").unwrap();
     let program = start(&daemon.daemon, &["file", "read", "blob"]);
     assert_eq!(finish(program).lines, ["\u{0}\u{1}"]);

@@ -44,6 +44,7 @@ fn paths(text: &str) -> Vec<String> {
 
 #[test]
 fn every_path_that_a_document_names_exists() {
+    let mut missing = Vec::new();
     for document in [
         "README.md",
         "ARCHITECTURE.md",
@@ -54,11 +55,14 @@ fn every_path_that_a_document_names_exists() {
         "tests/README.md",
         "tests/sandbox.md",
     ] {
-        let named = paths(&read(document));
-        for path in &named {
-            assert!(root().join(path).exists(), "{document} names {path}, which does not exist");
-        }
+        let named = paths(&read(document)).into_iter().filter(|path| !root().join(path).exists());
+        missing.extend(named.map(|path| format!("{document}: {path}")));
     }
+    assert!(
+        missing.is_empty(),
+        "documents name paths that do not exist: correct the documents\n{}",
+        missing.join("\n")
+    );
     assert!(paths(&read("ARCHITECTURE.md")).len() > 20, "the map of the code names its files");
 }
 
@@ -75,7 +79,10 @@ fn the_protocol_lists_every_error() {
 fn the_protocol_lists_every_method() {
     let text = read("PROTOCOL.md");
     for method in methods::all().map(|spec| spec.name) {
-        assert!(text.contains(&format!("`{method}`")), "PROTOCOL.md lacks {method}");
+        assert!(
+            text.contains(&format!("`{method}`")),
+            "PROTOCOL.md lacks {method}: add it to the table of its family"
+        );
     }
 }
 
@@ -126,6 +133,7 @@ fn help_is_complete_and_the_same_as_written() {
         ("bridge-client", &["file", "--help"], "bridge-client-file"),
         ("bridge-client", &["file", "edit", "--help"], "bridge-client-file-edit"),
         ("bridge-client", &["file", "grep", "--help"], "bridge-client-file-grep"),
+        ("bridge-client", &["file", "hash", "--help"], "bridge-client-file-hash"),
         ("bridge-client", &["cell", "--help"], "bridge-client-cell"),
         ("bridge-client", &["cell", "run", "--help"], "bridge-client-cell-run"),
         ("bridge-client", &["page", "browse", "--help"], "bridge-client-page-browse"),
@@ -141,6 +149,9 @@ fn help_is_complete_and_the_same_as_written() {
             std::fs::write(&path, &help).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(help, written, "{name}: run with UPDATE_GOLDEN=1 and look at the difference");
+        assert_eq!(
+            help, written,
+            "{name}: build bridge-daemon and bridge-client, run with UPDATE_GOLDEN=1, and look at the difference"
+        );
     }
 }

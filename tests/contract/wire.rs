@@ -92,7 +92,11 @@ impl MethodVisitor for Check {
     fn method<M: MethodType>(&mut self) {
         let examples = self.0.extract_if(.., |case| case["method"] == M::NAME);
         let examples: Vec<_> = examples.collect();
-        assert!(!examples.is_empty(), "methods.json has no example of {}", M::NAME);
+        assert!(
+            !examples.is_empty(),
+            "tests/wire/methods.json has no example of {}: add one",
+            M::NAME
+        );
         for case in examples {
             let mut params = round_trip::<M::Params>(&case["params"]);
             // Defaults that are spelt out.

@@ -15,6 +15,7 @@ in_both_placements!(
     who_does_not_read_a_flood_costs_little_and_holds_up_nobody,
     files_are_read_written_edited_found_and_moved,
     files_outside_the_workspace_are_out_of_reach,
+    a_hash_has_the_version_that_a_read_gives,
     a_file_is_changed_only_at_the_version_that_was_seen,
     output_is_shown_from_an_offset_and_by_its_last_lines,
     two_clients_work_in_two_shells_at_once,
@@ -344,6 +345,7 @@ fn files_outside_the_workspace_are_out_of_reach(placement: Placement) {
             ("file/write", json!({"path": path, "text": "broken"})),
             ("file/edit", json!({"path": path, "oldText": "s3cret", "newText": "broken"})),
             ("file/stat", json!({"path": path})),
+            ("file/hash", json!({"path": path})),
             ("file/copy", json!({"from": path, "to": "stolen"})),
             ("file/copy", json!({"from": "mine", "to": path, "replace": true})),
             ("file/grep", json!({"path": path, "pattern": "s3cret"})),
@@ -371,6 +373,28 @@ fn files_outside_the_workspace_are_out_of_reach(placement: Placement) {
     }
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "s3cret");
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+}
+
+fn a_hash_has_the_version_that_a_read_gives(placement: Placement) {
+    let sandbox = SandboxDaemon::start_in(placement, &[]);
+    let mut client = sandbox.client();
+    client.call("file/write", json!({"path": "a", "text": "abc"}));
+    let read = client.call("file/read", json!({"path": "a"}));
+    assert!(read["version"].is_string(), "{read}");
+    let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let expected = json!({"sha256": sha256, "size": 3, "version": read["version"]});
+    assert_eq!(client.call("file/hash", json!({"path": "a"})), expected);
+    let huge = std::fs::File::create(sandbox.workspace().join("huge")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    for (path, kind, reason) in [
+        (".", "Conflict", "isDirectory"),
+        ("huge", "Conflict", "tooLarge"),
+        ("missing", "NotFound", "noSuchPath"),
+    ] {
+        let error = client.refused("file/hash", json!({"path": path}));
+        let facts = json!([error["data"]["kind"], error["data"]["reason"]]);
+        assert_eq!(facts, json!([kind, reason]), "{path}: {error}");
+    }
 }
 
 fn a_file_is_changed_only_at_the_version_that_was_seen(placement: Placement) {

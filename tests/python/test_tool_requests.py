@@ -109,6 +109,7 @@ def use_everything(tools: Tools, agent: Agent) -> None:
     tools.glob("*", hidden=True, ignored=True)
     tools.grep("x", literal=True, ignore_case=True, files="*.py", context=1)
     tools.stat("a", follow=False)
+    tools.hash("a")
     tools.make_directory("a")
     tools.remove_directory("a")
     tools.remove("a", recursive=True)
@@ -123,7 +124,8 @@ def test_what_is_sent_fits_the_types(client: FakeClient, tools: Tools) -> None:
     use_everything(tools, Agent("build", client=client, runtime="w1", path="/no/such"))
     asked: Set[str] = {method for method, _ in client.asked}
     families = ("shell/", "file/", "cell/", "page/", "action/")
-    assert asked == {method for method in _types.METHODS if method.startswith(families)}
+    unequal = asked ^ {method for method in _types.METHODS if method.startswith(families)}
+    assert not unequal, "use_everything must call each tool of METHODS in _types/__init__.py once"
 
 
 def test_every_request_names_the_runtime(client: FakeClient, tools: Tools) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 from pathlib import Path
 from typing import Any, Awaitable, Callable, Iterator, List
@@ -23,6 +24,7 @@ from vscode_bridge.tools import (
     Command,
     Copied,
     Entry,
+    Hashed,
     Match,
     Media,
     OutputLost,
@@ -180,6 +182,8 @@ def test_files(tools: Tools) -> None:
     assert tools.glob("**/*.py") == ["src/a.py"]
     assert tools.grep("^X", ignore_case=True) == [Match("src/a.py", 1, "x = 3", True)]
     assert tools.stat("blob")["size"] == 2
+    blob = tools.read_bytes("blob")
+    assert tools.hash("blob") == Hashed(hashlib.sha256(blob).hexdigest(), 2, blob.version)
     assert tools.copy("src", "copy") == Copied(owner_kept=True)
     assert not tools.write("copy/a.py", "").created
     tools.move("b", "copy/b")
@@ -294,6 +298,8 @@ def test_the_same_for_asyncio(sandbox_daemon: Daemon) -> None:
     async def work(tools: AsyncTools) -> None:
         await tools.write("src/a.py", "x = 1\n")
         assert "+x = 2" in (await tools.replace("src/a.py", "1", "2")).diff
+        hashed = await tools.hash("src/a.py")
+        assert (hashed.sha256, hashed.size) == (hashlib.sha256(b"x = 2\n").hexdigest(), 6)
         shell = await tools.create_shell("s1", cwd="src")
         ended = await shell.run("cat a.py; (exit 3)")
         assert (ended.text, ended.exit_code) == ("x = 2", 3)

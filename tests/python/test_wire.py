@@ -59,6 +59,8 @@ def test_the_table_of_errors_is_the_same_everywhere() -> None:
 
 @pytest.mark.parametrize("case", golden("methods.json"), ids=lambda case: case["method"])
 def test_every_example_fits_the_types(case: Dict[str, Any]) -> None:
+    if case["method"] not in _types.METHODS:
+        pytest.fail(f"{case['method']} is not in METHODS of _types/__init__.py: add its types")
     params, result = _types.METHODS[case["method"]]
     assert misfit(case["params"], params, "params") == ""
     assert misfit(case["result"], result, "result") == ""
@@ -68,7 +70,8 @@ def test_every_example_fits_the_types(case: Dict[str, Any]) -> None:
 
 def test_every_method_has_types_and_an_example() -> None:
     examples = golden("methods.json")
-    assert {case["method"] for case in examples} == set(_types.METHODS)
+    unequal = {case["method"] for case in examples} ^ set(_types.METHODS)
+    assert not unequal, "add these to METHODS in _types/__init__.py, or to tests/wire/methods.json"
     assert {case["method"] for case in examples if "progress" in case} == set(_types.PROGRESS)
 
 

@@ -108,6 +108,18 @@ class Edited:
 
 
 @dataclass(frozen=True)
+class Hashed:
+    """What ``hash`` found. All members describe the same bytes."""
+
+    sha256: str
+    """64 lower-case hexadecimal digits."""
+    size: int
+    """How many bytes were hashed."""
+    version: Optional[str]
+    """The version of the file; None if it is very large, or was changed while it was read."""
+
+
+@dataclass(frozen=True)
 class Copied:
     """What ``copy`` did."""
 
@@ -285,6 +297,12 @@ class FileMethods(Twin):
     async def stat(self, path: str, *, follow: bool = True) -> Dict[str, Any]:
         """``kind``, ``size``, ``mode``, ``user``, ``group``, ``modifiedMs``, perhaps ``link``."""
         return await self._file("file/stat", {"path": path, "follow": follow})
+
+    @twin
+    async def hash(self, path: str) -> Hashed:
+        """The SHA-256 of a file of at most 16 GiB, with its size and version."""
+        result = await self._file("file/hash", {"path": path})
+        return Hashed(result["sha256"], result["size"], result.get("version"))
 
     @twin
     async def make_directory(self, path: str) -> None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Optional
 
 from ._cells import Cell
-from ._files import Bytes, Copied, Edited, Entry, FileMethods, Found, Match, Text, Written
+from ._files import Bytes, Copied, Edited, Entry, FileMethods, Found, Hashed, Match, Text, Written
 from ._media import Media
 from ._pages import Page, PageMethods
 from ._route import PathLike, Route
@@ -46,6 +46,7 @@ __all__ = [
     "Edited",
     "Entry",
     "Found",
+    "Hashed",
     "Match",
     "Media",
     "OutputLost",

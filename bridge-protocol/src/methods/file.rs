@@ -28,6 +28,8 @@ methods! {
     Grep = "file/grep": GrepParams => GrepResult { needs: [Read], within: Tool };
     /// `file/stat`: type, size, owner and times of a path.
     Stat = "file/stat": StatParams => StatResult { needs: [Read], within: Tool };
+    /// `file/hash`: SHA-256, size and version of a file.
+    Hash = "file/hash": PathParams => HashResult { needs: [Read], within: Tool };
     /// `file/makeDirectory`: creates a directory.
     MakeDirectory = "file/makeDirectory": MakeDirectoryParams => Empty { needs: [Write], within: Tool };
     /// `file/removeDirectory`: removes an empty directory.
@@ -407,6 +409,19 @@ pub struct StatResult {
     /// Target of a symbolic link that was not followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+}
+
+/// Result of `file/hash`: all members describe the same bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HashResult {
+    /// SHA-256 of the bytes, as 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// Number of bytes.
+    pub size: u64,
+    /// Version of the file. Absent if it is larger than [`VERSIONED_BYTES`] or was changed while it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
 }
 
 /// Parameters of `file/makeDirectory`.

@@ -94,6 +94,16 @@ pub enum Error {
         /// The limit that applied.
         limit: u64,
     },
+    /// The file has more bytes than [`crate::HASHED_BYTES`]. Hash it in a shell, where that can be interrupted.
+    #[error("{path} has {size} bytes, at most {limit} are hashed: run sha256sum in a shell")]
+    TooLargeToHash {
+        /// The path as given.
+        path: PathBuf,
+        /// Bytes of the file, as far as it was read.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// This machine has not enough memory for the file. Read a range of lines or the tail.
     #[error(
         "{path} has {size} bytes, more than there is memory for: read a range of lines or the tail"

@@ -1,4 +1,4 @@
-//! Files of a workspace: read, write, edit, list, search, and move them about.
+//! Files of a workspace: read, write, edit, list, search, hash, and move them about.
 //!
 //! A [`Workspace`] hands out [`WorkspacePath`]s, and every function here takes one. What a
 //! workspace may touch is enforced by the kernel when a path is opened, never by looking at its
@@ -17,6 +17,7 @@ mod diff;
 mod document;
 mod edit;
 mod error;
+mod hash;
 mod history;
 mod lines;
 mod list;
@@ -37,6 +38,7 @@ pub use diff::{unified_diff, unified_diff_of_lines};
 pub use document::{Encoding, LineEnding};
 pub use edit::{EDIT_BYTES, Edit, Edited, Editor, LINES_REPORTED, Undo};
 pub use error::Error;
+pub use hash::{HASHED_BYTES, Hashed, Sha256, hash};
 pub use history::{HISTORY_BYTES, HISTORY_PER_FILE};
 pub use lines::{line_count, numbered, select_lines};
 pub use list::{Depth, ListOptions, Listed, Listing, list};

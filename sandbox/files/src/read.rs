@@ -174,7 +174,7 @@ fn text_of(
 }
 
 /// What differs when a file was written to.
-fn changes(path: &WorkspacePath, file: &File) -> Result<impl PartialEq + use<>, Error> {
+pub(super) fn changes(path: &WorkspacePath, file: &File) -> Result<impl PartialEq + use<>, Error> {
     let state = fstat(file).map_err(|error| path.failed(error.into()))?;
     Ok((state.st_size, state.st_mtime, state.st_mtime_nsec, state.st_ctime, state.st_ctime_nsec))
 }

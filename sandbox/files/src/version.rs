@@ -3,15 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
-use sha2::{Digest, Sha256};
+use super::hash::{Sha256, hash_open_file};
 
 /// Files with more bytes have no version: to hash them takes too long.
 pub const VERSIONED_BYTES: u64 = 64 << 20;
-
-/// Bytes that are hashed at once.
-const BLOCK: usize = 64 * 1024;
 
 /// A hash of the whole content: equal versions mean equal content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,29 +16,20 @@ pub struct Version([u8; 16]);
 impl Version {
     /// The version of this content.
     pub fn of(bytes: &[u8]) -> Self {
-        Self::from_digest(&Sha256::digest(bytes))
+        Sha256::of(bytes).into()
     }
 
     /// The version of an open file, read from its beginning whatever its position is.
     pub(super) fn of_file(file: &File) -> io::Result<Self> {
-        let (mut digest, mut block, mut offset) = (Sha256::new(), vec![0; BLOCK], 0);
-        loop {
-            match file.read_at(&mut block, offset) {
-                Ok(0) => return Ok(Self::from_digest(&digest.finalize())),
-                Ok(read) => {
-                    digest.update(&block[..read]);
-                    offset += read as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        Ok(hash_open_file(file, u64::MAX)?.0.into())
     }
+}
 
-    fn from_digest(digest: &[u8]) -> Self {
+impl From<Sha256> for Version {
+    fn from(digest: Sha256) -> Self {
         let mut version = [0; 16];
         // 128 bits are enough to tell two contents apart.
-        version.copy_from_slice(&digest[..16]);
+        version.copy_from_slice(&digest.0[..16]);
         Self(version)
     }
 }
@@ -71,7 +58,7 @@ mod tests {
     #[test]
     fn bytes_and_files_have_the_same_version() {
         let mut file = tempfile::tempfile().unwrap();
-        let bytes = vec![b'x'; 3 * BLOCK + 1];
+        let bytes = vec![b'x'; 200_000];
         file.write_all(&bytes).unwrap();
         assert_eq!(Version::of_file(&file).unwrap(), Version::of(&bytes));
         assert_ne!(Version::of(b"a"), Version::of(b"b"));

@@ -64,6 +64,7 @@ pub(crate) fn file(error: FileError) -> WireError {
         FileError::TooDeep { .. } => (ErrorKind::Conflict, "tooDeep"),
         FileError::IntoItself { .. } => (ErrorKind::Conflict, "intoItself"),
         FileError::LongLines { .. } => (ErrorKind::Conflict, "longLines"),
+        FileError::TooLargeToHash { .. } => (ErrorKind::Conflict, "tooLarge"),
         FileError::Binary { .. } => (ErrorKind::Conflict, "binary"),
         FileError::Several { .. } => (ErrorKind::Conflict, "several"),
         FileError::ChangedSince { .. } => (ErrorKind::Conflict, "changedSince"),

@@ -7,16 +7,17 @@ use std::time::SystemTime;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::file::{
     self, CopyResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams, GrepResult,
-    MakeDirectoryParams, PathParams, RemoveParams, SearchParams, StatParams, StatResult,
-    TransferParams,
+    HashResult, MakeDirectoryParams, PathParams, RemoveParams, SearchParams, StatParams,
+    StatResult, TransferParams,
 };
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::{
     Case, Content, Depth, Destination, Edit, Edited, Editor, Existing, Filter, Grep, Kind,
     LineRange, Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace,
-    WorkspacePath, WriteOptions, check_limit, copy, create_directory, glob, grep, list, move_entry,
-    read_any_versioned, read_bytes, remove, remove_directory, set_mode, stat, unified_diff,
+    WorkspacePath, WriteOptions, check_limit, copy, create_directory, glob, grep, hash, list,
+    move_entry, read_any_versioned, read_bytes, remove, remove_directory, set_mode, stat,
+    unified_diff,
 };
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -51,8 +52,8 @@ impl FileService {
     /// Answers one call of a `file/*` tool.
     pub async fn answer(self: &Arc<Self>, method: &str, params: Option<&RawValue>) -> Answer {
         use file::{
-            Copy, Edit, Glob, Grep, List, MakeDirectory, Move, Read, Remove, RemoveDirectory, Stat,
-            Undo, Write,
+            Copy, Edit, Glob, Grep, Hash, List, MakeDirectory, Move, Read, Remove, RemoveDirectory,
+            Stat, Undo, Write,
         };
 
         match method {
@@ -64,6 +65,7 @@ impl FileService {
             Glob::NAME => self.carry_out::<Glob>(params, FileService::glob).await,
             Grep::NAME => self.carry_out::<Grep>(params, FileService::grep).await,
             Stat::NAME => self.carry_out::<Stat>(params, FileService::stat).await,
+            Hash::NAME => self.carry_out::<Hash>(params, FileService::hash).await,
             MakeDirectory::NAME => {
                 self.carry_out::<MakeDirectory>(params, FileService::make_directory).await
             }
@@ -251,6 +253,15 @@ impl FileService {
             group: stat.group,
             modified_ms: modified_ms.round(),
             link: stat.link.as_deref().map(shown),
+        })
+    }
+
+    fn hash(&self, params: PathParams) -> Result<HashResult, WireError> {
+        let hashed = hash(&self.path(&params.path)?).map_err(error::file)?;
+        Ok(HashResult {
+            sha256: hashed.sha256.to_string(),
+            size: hashed.size,
+            version: hashed.version.map(wire_version),
         })
     }
 

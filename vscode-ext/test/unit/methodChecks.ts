@@ -509,6 +509,12 @@ const fileStatResult = object<file.StatResult>({
   link: optional(text),
 });
 
+const fileHashResult = object<file.HashResult>({
+  sha256: text,
+  size: number,
+  version: optional(text),
+});
+
 const fileMakeDirectoryParams = object<file.MakeDirectoryParams>({
   path: text,
   parents: optional(flag),
@@ -714,6 +720,7 @@ export const METHOD_CHECKS: { readonly [M in keyof Methods]: MethodChecks<M> } =
   'file/glob': { params: fileSearchParams, result: fileGlobResult },
   'file/grep': { params: fileGrepParams, result: fileGrepResult },
   'file/stat': { params: fileStatParams, result: fileStatResult },
+  'file/hash': { params: filePathParams, result: fileHashResult },
   'file/makeDirectory': { params: fileMakeDirectoryParams, result: empty },
   'file/removeDirectory': { params: filePathParams, result: empty },
   'file/remove': { params: fileRemoveParams, result: empty },

@@ -47,6 +47,7 @@ METHODS: Dict[str, Any] = {
     "file/glob": (file.GlobParams, file.GlobResult),
     "file/grep": (file.GrepParams, file.GrepResult),
     "file/stat": (file.StatParams, file.StatResult),
+    "file/hash": (file.PathParams, file.HashResult),
     "file/makeDirectory": (file.MakeDirectoryParams, Empty),
     "file/removeDirectory": (file.PathParams, Empty),
     "file/remove": (file.RemoveParams, Empty),

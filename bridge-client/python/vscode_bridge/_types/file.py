@@ -201,6 +201,15 @@ class StatResult(_NeedsStatResult, total=False):
     link: str
 
 
+class _NeedsHashResult(TypedDict):
+    sha256: str
+    size: int
+
+
+class HashResult(_NeedsHashResult, total=False):
+    version: str
+
+
 class _NeedsMakeDirectoryParams(TypedDict):
     path: str
 

@@ -74,6 +74,7 @@ fn links_that_lead_outside_are_refused_by_every_operation() {
             ("text", read_text(&path, LineRange::All, READ_BYTES).map(drop)),
             ("any", read_any(&path, LineRange::All, READ_BYTES).map(drop)),
             ("stat", stat(&path, Links::Follow).map(drop)),
+            ("hash", hash(&path).map(drop)),
             ("write", write(&path, b"x", WriteOptions::default()).map(drop)),
             ("edit", Editor::default().replace_once(&path, "outside", "x").map(drop)),
             ("copy from", copy(&path, &fixture.path("b"), to).map(drop)),

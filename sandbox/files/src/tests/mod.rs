@@ -2,6 +2,7 @@
 
 mod edit;
 mod escape;
+mod hash;
 mod list;
 mod read;
 mod search;

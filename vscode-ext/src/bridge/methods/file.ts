@@ -167,6 +167,15 @@ export interface StatResult {
   readonly link?: string;
 }
 
+/** All members describe the same bytes. */
+export interface HashResult {
+  /** 64 lower-case hexadecimal digits. */
+  readonly sha256: string;
+  readonly size: number;
+  /** Absent for very large files, and for those that were changed while they were read. */
+  readonly version?: string;
+}
+
 export interface MakeDirectoryParams {
   readonly path: string;
   readonly parents?: boolean;

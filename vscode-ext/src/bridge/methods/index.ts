@@ -58,6 +58,7 @@ export interface Methods {
   readonly 'file/glob': Types<file.SearchParams, file.GlobResult>;
   readonly 'file/grep': Types<file.GrepParams, file.GrepResult>;
   readonly 'file/stat': Types<file.StatParams, file.StatResult>;
+  readonly 'file/hash': Types<file.PathParams, file.HashResult>;
   readonly 'file/makeDirectory': Types<file.MakeDirectoryParams, Empty>;
   readonly 'file/removeDirectory': Types<file.PathParams, Empty>;
   readonly 'file/remove': Types<file.RemoveParams, Empty>;

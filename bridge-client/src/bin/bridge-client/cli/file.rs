@@ -28,6 +28,10 @@ Examples:
 The old text must occur exactly once. Without --old and --insert-after a new file is created.
 Prints the change as a diff.";
 
+const HASH_HELP: &str = "\
+Prints 64 lower-case hexadecimal digits, and nothing else. With --json also the size of the file and
+its version, as `file read --json` shows it.";
+
 /// `file VERB`
 #[derive(Args, Debug)]
 pub struct File {
@@ -99,6 +103,12 @@ pub enum Verb {
         /// Of a link itself, not of what it leads to
         #[arg(long)]
         no_follow: bool,
+    },
+    /// Print the SHA-256 of a file
+    #[command(after_help = HASH_HELP)]
+    Hash {
+        /// The file, of at most 16 GiB
+        path: String,
     },
     /// Create a directory, and those above it
     Mkdir {

@@ -2,7 +2,7 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::file::{
-    self, Copy, FileKind, Glob, Grep, GrepParams, MakeDirectory, MakeDirectoryParams, Move,
+    self, Copy, FileKind, Glob, Grep, GrepParams, Hash, MakeDirectory, MakeDirectoryParams, Move,
     PathParams, Remove, RemoveDirectory, RemoveParams, SearchParams, Stat, StatParams,
     TransferParams, Version,
 };
@@ -78,6 +78,10 @@ pub async fn run(mut context: Context, verb: Verb) -> Result<(), Failure> {
             let path = context.route.file(&path);
             let result = context.call::<Stat>(&StatParams { path, follow: !no_follow }).await?;
             context.output.json(&result).await
+        }
+        Verb::Hash { path } => {
+            let path = context.route.file(&path);
+            shown::<Hash>(context, &PathParams { path }, |hashed| hashed.sha256).await
         }
         Verb::Mkdir { path } => {
             let path = context.route.file(&path);
