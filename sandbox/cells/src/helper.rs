@@ -128,7 +128,7 @@ impl Helper {
         if time::timeout(PATIENCE, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
-        for process in process::marked(&self.mark) {
+        for process in process::with_mark(&self.mark) {
             process.send(rustix::process::Signal::KILL);
         }
         let _ = fs::remove_dir_all(&self.directory);

@@ -1,7 +1,7 @@
 //! Facts about processes, read from `/proc`, and waiting for their end without polling.
 //!
-//! A process is named by its number *and* its start time, because numbers are used again: nothing
-//! is ever signalled whose start time differs from what was written down.
+//! A process is identified by its number *and* its start time, because numbers are reused: nothing is ever signalled
+//! whose start time differs from the recorded one.
 
 mod readiness;
 
@@ -17,29 +17,29 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tokio::{io::unix::AsyncFd, time};
 
-pub use readiness::readable;
+pub use readiness::register_readable;
 
-/// The variable that marks every process that comes from a shell of ours.
+/// The environment variable that marks every process started by one of our shells.
 pub const MARK_VARIABLE: &str = "SANDBOX_SHELL";
 
-/// How often we look for more members among those who are being stopped; two or three are enough as a rule.
+/// The most rounds of stopping members and searching for new ones; usually two or three are enough.
 const STOP_ROUNDS: u32 = 20;
 
-/// How often we look whether all members of a shell have ended.
+/// The most rounds of killing members and searching for new ones.
 const END_ROUNDS: u32 = 5;
-/// How long a process may take to end that was killed: one may wait for a disk.
+/// How long a killed process may take to end: it may be waiting for a disk.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// A process, safe against reuse of its number.
+/// A process, identified safely although process numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The process number.
     pub pid: u32,
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since the start of the machine.
     pub start_time: u64,
 }
 
-/// The parts of `/proc/PID/stat` that we use.
+/// The fields of `/proc/PID/stat` that we use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Its state, a letter: `R` for running, `S` for sleeping, `Z` for a zombie, and so on.
@@ -47,27 +47,27 @@ pub struct Stat {
     parent: i32,
     /// Its process group.
     pub group: i32,
-    /// Its session, in the sense of Linux.
+    /// Its process session.
     pub session: i32,
     /// The device number of its terminal.
     pub terminal: i32,
-    /// The group in the foreground of its terminal.
+    /// The foreground process group of its terminal.
     pub foreground: i32,
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since the start of the machine.
     pub start_time: u64,
 }
 
 impl Stat {
     /// Reads the entry of the process that has this number now.
     pub fn of(pid: u32) -> Option<Self> {
-        // The kernel hands it out whole, and it has about fifty numbers.
+        // Linux returns it in one read, and it has about fifty numbers.
         let mut text = [0; 2048];
         let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
         Self::parse(&text[..length])
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        // The name in parentheses may contain anything, so the fields start after the last one.
+        // The name in parentheses may contain any character, so the fields start after the last parenthesis.
         let rest = &text[memchr::memrchr(b')', text)? + 2..];
         let fields: Vec<&str> = std::str::from_utf8(rest).ok()?.split_ascii_whitespace().collect();
         let signed = |index: usize| fields.get(index)?.parse::<i32>().ok();
@@ -82,7 +82,7 @@ impl Stat {
         })
     }
 
-    /// Whether its parent is this process.
+    /// Whether this entry belongs to a child of `parent`.
     pub fn is_child_of(&self, parent: ProcessId) -> bool {
         i64::from(self.parent) == i64::from(parent.pid)
     }
@@ -93,72 +93,75 @@ impl Stat {
 }
 
 impl ProcessId {
-    /// The process that has this number now.
+    /// Identifies the process that has this number now.
     pub fn of(pid: u32) -> Option<Self> {
         Stat::of(pid).map(|stat| Self { pid, start_time: stat.start_time })
     }
 
-    /// Whether it is there; a zombie is not.
+    /// Whether the process is alive; a zombie is not.
     pub fn is_alive(&self) -> bool {
         self.stat().is_some_and(|stat| !stat.is_gone())
     }
 
-    /// Its entry in `/proc`; `None` if it is gone.
+    /// Its entry in `/proc`; `None` if the process is gone.
     pub fn stat(&self) -> Option<Stat> {
         Stat::of(self.pid).filter(|stat| stat.start_time == self.start_time)
     }
 
-    /// A descriptor that becomes readable when the process ends; `None` if it is gone already.
-    pub fn open(&self) -> io::Result<Option<AsyncFd<OwnedFd>>> {
+    /// Opens a descriptor that becomes readable when the process ends; `None` if it has ended already.
+    pub fn open_pidfd(&self) -> io::Result<Option<AsyncFd<OwnedFd>>> {
         let Some(pid) = raw(self.pid) else { return Ok(None) };
         let fd = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
             Ok(fd) => fd,
             Err(rustix::io::Errno::SRCH) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // The number may have been used again before we opened it; afterwards it cannot be.
+        // The number may have been reused before it was opened; afterwards it cannot be.
         if self.stat().is_none() {
             return Ok(None);
         }
-        readable(fd).map(Some)
+        register_readable(fd).map(Some)
     }
 
-    /// Sends a signal to exactly this process; harmless if it has ended.
+    /// Sends a signal to exactly this process; does nothing if it has ended.
     pub fn send(&self, signal: Signal) {
         let Some(pid) = raw(self.pid) else { return };
         if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
             && self.stat().is_some()
         {
-            // It has ended meanwhile, or is another user's by now; neither can be helped.
+            // This fails if the process has ended in the meantime or now belongs to another user; nothing can be done
+            // about either.
             let _ = pidfd_send_signal(fd, signal);
         }
     }
 
     /// Returns when the process has ended.
     pub async fn ended(&self) -> io::Result<()> {
-        if let Some(fd) = self.open()? {
+        if let Some(fd) = self.open_pidfd()? {
             fd.readable().await?.retain_ready();
         }
         Ok(())
     }
 }
 
-/// Waits for all of them to end, at most so long; returns those that remain.
-pub async fn all_ended(processes: &[ProcessId], limit: Duration) -> Vec<ProcessId> {
+/// Waits until all processes have ended, at most for this time. Returns those that are still alive.
+pub async fn wait_for_all(processes: &[ProcessId], limit: Duration) -> Vec<ProcessId> {
     let deadline = time::Instant::now() + limit;
     for process in processes {
-        // Whether it has ended is looked at below.
+        // The result does not matter: the check below finds the processes that are alive.
         let _ = time::timeout_at(deadline, process.ended()).await;
     }
     processes.iter().filter(|process| process.is_alive()).copied().collect()
 }
 
-/// Every living process that belongs to a shell: it is in the kernel session of the leader, or carries
-/// the shell's mark in its environment (a daemon that has left the kernel session still does), or comes
-/// from one that belongs, as far as its ancestors are there to tell. The shell keeps them together: it takes
-/// the place of parents that have ended (`builtin.c`). What is lost is a process that has left the kernel
-/// session *and* cleared its environment *and* outlived its ancestors up to the shell, after which the shell
-/// itself has ended. Those who were known to belong are not lost.
+/// Every living process that belongs to a shell.
+///
+/// A process belongs to the shell if it is in the process session of the leader, or carries the shell's mark in its
+/// environment (a daemon that has left the process session still does), or descends from a process that belongs, as
+/// far as its ancestors are alive to show it. The shell adopts orphaned descendants (see `builtin.c`), which keeps
+/// these chains complete. A process escapes only if it has left the process session *and* cleared its environment
+/// *and* outlived its ancestors up to the shell, and the shell itself has ended. A process that was already found to
+/// belong does not escape.
 #[derive(Debug)]
 pub struct Members<'a> {
     leader: ProcessId,
@@ -167,14 +170,14 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Looks for the members of the shell with this leader and this mark.
+    /// Finds the members of the shell with this leader and this mark.
     pub fn of(leader: ProcessId, mark: &'a str) -> Self {
         let mut members = Self { leader, mark, known: Vec::new() };
-        members.known = members.found();
+        members.known = members.find();
         members
     }
 
-    fn found(&self) -> Vec<ProcessId> {
+    fn find(&self) -> Vec<ProcessId> {
         let stats = all_pids().filter_map(|pid| Some((pid, Stat::of(pid)?)));
         let (mut members, mut others): (Vec<_>, Vec<_>) = stats.partition(|(pid, stat)| {
             let in_session = i64::from(stat.session) == i64::from(self.leader.pid)
@@ -192,26 +195,26 @@ impl<'a> Members<'a> {
         living.map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time }).collect()
     }
 
-    /// Sends a signal to all of them.
+    /// Sends a signal to all members that were found.
     pub fn signal(&self, signal: Signal) {
         for process in &self.known {
             process.send(signal);
         }
     }
 
-    /// Waits for all of them to end, at most so long, and kills those that remain.
+    /// Waits until all members have ended, at most for `grace`, and kills those that are still alive.
     pub async fn end(mut self, grace: Duration) {
         let mut limit = grace;
-        // New processes may appear while old ones are being ended, so we look again.
+        // New processes may appear while old ones are being killed, so search again.
         for _ in 0..END_ROUNDS {
-            self.known = all_ended(&self.known, limit).await;
+            self.known = wait_for_all(&self.known, limit).await;
             self.stop();
             for process in &self.known {
                 process.send(Signal::KILL);
             }
-            all_ended(&self.known, KILL_LIMIT).await;
+            wait_for_all(&self.known, KILL_LIMIT).await;
             self.known.clear();
-            self.known = self.found();
+            self.known = self.find();
             if self.known.is_empty() {
                 break;
             }
@@ -219,14 +222,15 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Stops them, so that none of them starts another that would be nobody's when its parent is killed.
+    /// Stops the members, so that none of them starts another process that would be orphaned and missed when its
+    /// parent is killed.
     fn stop(&mut self) {
-        // Each round finds what was started before the one before it took effect.
+        // Each round finds processes that were started before the previous round took effect.
         for _ in 0..STOP_ROUNDS {
             for process in &self.known {
                 process.send(Signal::STOP);
             }
-            let found = self.found();
+            let found = self.find();
             let is_all = found.iter().all(|process| self.known.contains(process));
             self.known = found;
             if is_all {
@@ -236,20 +240,20 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Every living process that carries a mark in its environment.
-pub fn marked(mark: &str) -> Vec<ProcessId> {
+/// Returns every living process that carries this mark in its environment.
+pub fn with_mark(mark: &str) -> Vec<ProcessId> {
     living(|pid, _| has_mark(pid, mark))
 }
 
-/// Every living process that has this word among its arguments.
-pub fn started_with(word: &[u8]) -> Vec<ProcessId> {
+/// Returns every living process that has this word among its arguments.
+pub fn with_argument(word: &[u8]) -> Vec<ProcessId> {
     living(|pid, _| {
         fs::read(format!("/proc/{pid}/cmdline"))
             .is_ok_and(|arguments| arguments.split(|&byte| byte == 0).any(|it| it == word))
     })
 }
 
-/// The living children of a process.
+/// Returns the living children of a process.
 pub fn children(parent: ProcessId) -> Vec<ProcessId> {
     living(|_, stat| stat.is_child_of(parent))
 }
@@ -268,7 +272,7 @@ fn has_mark(pid: u32, mark: &str) -> bool {
         .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == wanted))
 }
 
-/// The living processes of a process group on a terminal.
+/// Returns the living processes of a process group on a terminal.
 pub fn group_members(group: i32, terminal: i32) -> Vec<u32> {
     all_pids()
         .filter(|&pid| {
@@ -279,12 +283,12 @@ pub fn group_members(group: i32, terminal: i32) -> Vec<u32> {
         .collect()
 }
 
-/// The path of a process's controlling terminal, from its device number.
+/// Returns the path of a process's controlling terminal, from its device number.
 pub fn terminal_path(stat: &Stat) -> Option<PathBuf> {
     let device = u32::try_from(stat.terminal).ok()?;
     let major = (device >> 8) & 0xfff;
     let minor = (device & 0xff) | ((device >> 12) & 0xfff00);
-    // Pseudo-terminals have the majors 136 to 143, 256 numbers each.
+    // Pseudo-terminals have the major numbers 136 to 143, with 256 terminals each.
     (136..144).contains(&major).then(|| format!("/dev/pts/{}", (major - 136) * 256 + minor).into())
 }
 
