@@ -1,4 +1,4 @@
-//! A policy as arguments of the launcher, there and back.
+//! Converts a policy to arguments of the launcher, and back.
 
 use std::ffi::{OsStr, OsString};
 use std::str::FromStr;
@@ -17,7 +17,7 @@ const PROCESSES: &str = "--processes";
 const FILE_BYTES: &str = "--file-bytes";
 
 impl Policy {
-    /// The arguments that give this policy to the launcher. `--` and the command follow them.
+    /// The arguments that pass this policy to the launcher. `--` and the command follow them.
     pub fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![LEVEL.into(), self.level.name().into()];
         let mut add = |name: &str, value: OsString| arguments.extend([name.into(), value]);
@@ -45,8 +45,7 @@ impl Policy {
         arguments
     }
 
-    /// Takes a policy off the front of the launcher's arguments, up to `--`. The iterator is left
-    /// at the command.
+    /// Parses a policy from the front of the launcher's arguments, up to `--`. The iterator is left at the command.
     pub fn from_arguments(arguments: &mut impl Iterator<Item = OsString>) -> Result<Self, Error> {
         let mut policy = Self::default();
         loop {
@@ -76,7 +75,7 @@ impl Policy {
         Ok(())
     }
 
-    /// The lists of ports; naming one restricts TCP.
+    /// Returns the lists of ports to connect to and to listen on. Calling this restricts TCP.
     fn tcp(&mut self) -> (&mut Vec<u16>, &mut Vec<u16>) {
         if self.network == Network::Unrestricted {
             self.network = Network::Tcp { connect: Vec::new(), listen: Vec::new() };
@@ -97,7 +96,7 @@ fn parse_ports(text: &str) -> Result<Vec<u16>, Error> {
 }
 
 fn parse<T: FromStr>(text: &str) -> Result<T, Error> {
-    text.parse().map_err(|_| bad(&format!("{text:?} is no number in range")))
+    text.parse().map_err(|_| bad(&format!("{text:?} is not a number in range")))
 }
 
 fn bad(reason: &str) -> Error {

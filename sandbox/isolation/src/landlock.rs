@@ -1,9 +1,9 @@
-//! Isolation by Landlock.
+//! Isolation with Landlock.
 //!
-//! The rules name what is handled, and everything handled is forbidden unless a rule allows it.
-//! We handle all ways of writing and, if the policy says so, TCP. Both are demanded: a kernel that
-//! knows less is an error. That nobody outside can be signalled is taken where it exists. What is
-//! no matter of files is left to a filter on system calls.
+//! The ruleset names the kinds of access that it handles, and all handled access is forbidden unless a rule allows
+//! it. We handle all ways of writing and, if the policy says so, TCP. Both are required: a Linux that supports less
+//! is an error. The restriction of signals is used where it exists. What does not concern files is left to a filter
+//! on system calls.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -18,7 +18,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use super::calls;
+use super::syscalls;
 use super::{Error, Features, Isolation, Level, Network, Policy, Unavailable};
 
 /// The first version that can restrict truncation.
@@ -28,7 +28,7 @@ const TCP: ABI = ABI::V4;
 /// The first version that can restrict signals.
 const SIGNALS: ABI = ABI::V6;
 
-/// What shells and programs write to without asking. Shared memory counts as temporary files.
+/// Devices that every shell and program expects to be writable. Shared memory counts as temporary files.
 const DEVICES: &[&str] = &[
     "/dev/full",
     "/dev/null",
@@ -50,10 +50,10 @@ impl Isolation for Landlock {
         Level::Landlock
     }
 
-    /// Restricts a thread that ends right after, and looks whether it still can write.
+    /// Restricts a thread that ends right after, and checks that it can no longer write.
     fn probe(&self) -> Result<Features, Unavailable> {
         let failed = |reason: String| Unavailable::TrialFailed { reason };
-        let trial = thread::Builder::new().name("landlock-probe".into()).spawn(try_it);
+        let trial = thread::Builder::new().name("landlock-probe".into()).spawn(try_landlock);
         let trial = trial.map_err(|error| failed(error.to_string()))?;
         trial.join().unwrap_or_else(|_| Err(failed("the trial panicked".into())))
     }
@@ -75,7 +75,7 @@ impl Isolation for Landlock {
             rules = allow(rules, path, handle).map_err(refused)?;
         }
         for device in self.always_writable().iter().map(Path::new) {
-            // Containers lack some of them.
+            // Containers lack some of these devices.
             if let Ok(handle) = PathFd::new(device) {
                 rules = allow(rules, device, handle).map_err(refused)?;
             }
@@ -84,12 +84,12 @@ impl Isolation for Landlock {
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
             return Err(Error::Refused { reason: "the rules are not in force".into() });
         }
-        calls::forbid(policy.unix_sockets).map_err(|reason| Error::Refused { reason })?;
+        syscalls::restrict(policy.unix_sockets).map_err(|reason| Error::Refused { reason })?;
         Ok(command)
     }
 }
 
-/// Rules that allow no writing at all, and of TCP what the policy says.
+/// Creates rules that forbid all writing, and allow TCP as the policy says.
 fn rules(network: &Network) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -125,8 +125,8 @@ fn allow(
     rules.add_rule(PathBeneath::new(handle, access))
 }
 
-/// Runs in a thread of its own, which is restricted afterwards.
-fn try_it() -> Result<Features, Unavailable> {
+/// Tries Landlock. Runs in a thread of its own, because the thread stays restricted.
+fn try_landlock() -> Result<Features, Unavailable> {
     let failed = |reason: &str| Unavailable::TrialFailed { reason: reason.to_owned() };
     let status = match rules(&Network::Unrestricted).and_then(RulesetCreated::restrict_self) {
         Ok(status) => status,
@@ -137,22 +137,22 @@ fn try_it() -> Result<Features, Unavailable> {
     else {
         return Err(Unavailable::NotInKernel);
     };
-    // Anybody may write to this device, unless the rules forbid it.
+    // Every process may write to this device unless the rules forbid it.
     match OpenOptions::new().write(true).open("/dev/null") {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
         Err(error) => return Err(Unavailable::TrialFailed { reason: error.to_string() }),
-        Ok(_) => return Err(failed("writing was possible nevertheless")),
+        Ok(_) => return Err(failed("writing was still possible")),
     }
-    calls::forbid(false).map_err(|reason| Unavailable::TrialFailed { reason })?;
+    syscalls::restrict(false).map_err(|reason| Unavailable::TrialFailed { reason })?;
     if UnixDatagram::unbound().is_ok() {
-        return Err(failed("a Unix socket was possible nevertheless"));
+        return Err(failed("a Unix socket could still be created"));
     }
     let (tcp, signals) = (effective_abi >= TCP, effective_abi >= SIGNALS);
     Ok(Features { files: true, tcp, signals, unix_sockets: true })
 }
 
-/// Why the demanded rules could not be made. The library says only which demand failed, so what
-/// the kernel has is found by demanding nothing.
+/// Determines why the required rules could not be created. The library reports only which requirement failed, so this
+/// tries again without requirements to see what Linux supports.
 fn explain(error: &RulesetError) -> Unavailable {
     let best_effort = Ruleset::default()
         .handle_access(AccessFs::from_write(FILES))

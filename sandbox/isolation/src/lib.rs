@@ -1,41 +1,39 @@
-//! Keeping a command away from what is none of its business.
+//! Confines commands: where they may write, which TCP ports they may use, how much they may consume.
 //!
-//! A [`Policy`] says what a command may do: where it may write, which TCP ports it may use, how
-//! much it may consume. A [`Level`] says who enforces that:
+//! A [`Policy`] says what a command may do. A [`Level`] says who enforces it:
 //!
 //! - `none`: nobody, except for resource limits, which always apply.
-//! - `landlock`: the Linux kernel, for the command and everything it starts, without root and
-//!   without a container. Reading stays free; writing is possible only below the given
-//!   directories and to the few devices that every shell needs. TCP is as chosen. A filter on
-//!   system calls keeps it from Unix sockets, behind which services (a tmux server, a container
-//!   engine, the user's session bus) would do things for it outside of these walls.
+//! - `landlock`: Linux, for the command and everything it starts, without root and without a container. Reading is
+//!   not restricted. Writing is possible only below the given directories and to the few devices that every shell
+//!   needs. TCP is restricted as the policy says. A filter on system calls blocks Unix sockets, because services behind
+//!   them (a tmux server, a container engine, the user's session bus) could act outside these limits on behalf of the
+//!   command.
 //!
-//! **How it is applied.** A small launcher process calls [`enter`] and then executes the command
-//! it gets back. It is not done between `fork` and `exec` of a bigger program, since building the
-//! rules allocates memory, which is not safe there. The launcher gets the policy as arguments
-//! ([`Policy::to_arguments`], [`Policy::from_arguments`]); they hold no secrets. Landlock binds
-//! the calling thread and what it starts, so the launcher must execute from the same thread.
+//! **How it is applied.** A small launcher process calls [`enter`] and then executes the command that it returns.
+//! This is not done between `fork` and `exec` of a larger program, because building the rules allocates memory, which
+//! is not safe there. The launcher gets the policy as arguments ([`Policy::to_arguments`],
+//! [`Policy::from_arguments`]); they contain no secrets. Landlock applies to the calling thread and what it starts,
+//! so the launcher must execute the command from the same thread.
 //!
-//! **Failing closed.** [`enter`] returns a command only if the whole policy is in force. What
-//! works on this machine, and why not, is told by [`probe`], which really tries.
+//! **Failing closed.** [`enter`] returns a command only if the whole policy is in force. [`probe`] reports what works
+//! on this machine, and why not, by actually trying it.
 //!
-//! **What it does not do.** It does not restrict reading or UDP, and a terminal of the same user can
-//! be written to. Programs that gain rights when executed (`sudo`), that use `io_uring`, or that are
-//! made for another architecture do not work inside, nor do those that need a Unix socket of
-//! their own (another tmux, an agent for keys), unless the policy allows these sockets. On kernels
-//! with Landlock 6 (Linux 6.12) processes outside cannot be signalled either.
+//! **What it does not do.** It does not restrict reading or UDP, and a terminal of the same user can be written to.
+//! Programs that gain privileges when executed (`sudo`), that use `io_uring`, or that are built for another
+//! architecture do not work inside; nor do programs that need a Unix socket (another tmux, an agent for keys), unless
+//! the policy allows Unix sockets. With Landlock 6 (Linux 6.12), processes outside cannot be signalled either.
 //!
-//! Bubblewrap or containers are further implementations of [`Isolation`]: they return another
-//! command than the one they were given.
+//! Bubblewrap or containers could be further implementations of [`Isolation`]: they would return another command than
+//! the one they were given.
 
 mod arguments;
 mod confinement;
 mod limits;
 
 #[cfg(target_os = "linux")]
-mod calls;
-#[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod syscalls;
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -50,38 +48,38 @@ use std::str::FromStr;
 pub use confinement::{Confinement, become_command, confine};
 pub use limits::Limits;
 
-/// Who enforces a policy. Ordered: a later level enforces more.
+/// Who enforces a policy. The order matters: a later level enforces more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nobody.
+    /// Nobody enforces it; only resource limits apply.
     #[default]
     None,
-    /// The Linux kernel, by Landlock.
+    /// Linux, with Landlock.
     Landlock,
 }
 
 /// What a command may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Who enforces it.
+    /// The level that enforces it.
     pub level: Level,
-    /// Directories (or files) below which it may write. They must exist.
+    /// Directories below which it may write, or files. They must exist.
     pub writable: Vec<PathBuf>,
-    /// Which TCP ports it may use.
+    /// The TCP ports that it may use.
     pub network: Network,
-    /// Whether it may use Unix sockets, all of them: the kernel cannot tell them apart.
+    /// Whether it may use Unix sockets. It is all or none, because the filter cannot distinguish them.
     pub unix_sockets: bool,
-    /// How much it may consume.
+    /// The resource limits of each process.
     pub limits: Limits,
 }
 
-/// Which TCP ports a command may use. Other protocols are not governed.
+/// Which TCP ports a command may use. Other protocols are not restricted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// All of them.
+    /// All TCP ports.
     #[default]
     Unrestricted,
-    /// Only these; with empty lists TCP is off.
+    /// Only these ports; with empty lists, no TCP at all.
     Tcp {
         /// Remote ports it may connect to.
         connect: Vec<u16>,
@@ -90,35 +88,35 @@ pub enum Network {
     },
 }
 
-/// What a level enforces on this machine.
+/// What a level can restrict on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// Where a command writes.
+    /// Where a command may write.
     pub files: bool,
-    /// Which TCP ports it uses.
+    /// Which TCP ports a command may use.
     pub tcp: bool,
-    /// That it signals nobody outside and connects to no abstract Unix socket outside.
+    /// Signals to processes outside, and connections to abstract Unix sockets outside.
     pub signals: bool,
-    /// That it reaches no service behind a Unix socket.
+    /// Access to services behind Unix sockets.
     pub unix_sockets: bool,
 }
 
-/// Why a level does not work here.
+/// Why a level does not work on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// Another operating system.
+    /// The operating system is not Linux.
     #[error("Landlock is a part of Linux: use level none on this system")]
     NotLinux,
-    /// The kernel was built without it, or is older than 5.13, or a system call filter hides it.
-    #[error("this kernel has no Landlock: use Linux 6.2 or later, or allow its system calls")]
+    /// Linux was built without it, or is older than 5.13, or a system call filter hides it.
+    #[error("this Linux has no Landlock: use Linux 6.2 or later, or allow its system calls")]
     NotInKernel,
-    /// The kernel has it but it was not enabled at boot.
-    #[error("Landlock is disabled: add landlock to the kernel's lsm= boot parameter")]
+    /// Linux has it, but it was not enabled at boot.
+    #[error("Landlock is disabled: add landlock to the boot parameter lsm= of Linux")]
     Disabled,
-    /// Without the right to restrict truncation, files outside could be emptied.
-    #[error("this kernel's Landlock cannot restrict truncation: use Linux 6.2 or later")]
+    /// This version of Landlock cannot restrict truncation, so files outside could be emptied.
+    #[error("this Linux has a Landlock that cannot restrict truncation: use Linux 6.2 or later")]
     TooOld,
-    /// The kernel took the rules, but a trial showed no effect or failed.
+    /// Linux accepted the rules, but a trial showed no effect or failed.
     #[error("a trial of Landlock failed: {reason}")]
     TrialFailed {
         /// What happened.
@@ -126,95 +124,95 @@ pub enum Unavailable {
     },
 }
 
-/// Why a command cannot be started as the policy demands.
+/// Why a command cannot be started under the policy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A weaker level was asked for than is required here. Ask for the required one.
+    /// The policy has a weaker level than is required. Use the required one.
     #[error(
         "isolation level {required} is required here, and {wanted} was asked for: ask for {required}, or require less (--require {wanted})"
     )]
     TooWeak {
-        /// What was asked for.
+        /// The level of the policy.
         wanted: Level,
-        /// The least that will do.
+        /// The required level.
         required: Level,
     },
-    /// The level does not work here. Choose another machine or, knowingly, another level.
+    /// The level does not work on this machine. Choose another machine or, knowingly, another level.
     #[error("isolation level {level} is not available: {reason}")]
     Unavailable {
         /// The level.
         level: Level,
-        /// Why.
+        /// Why it is not available.
         reason: Unavailable,
     },
-    /// The policy restricts TCP but the level or this kernel cannot.
+    /// The policy restricts TCP, but the level or this version of Linux cannot.
     #[error(
         "isolation level {level} cannot restrict TCP here: use landlock (--require landlock) on Linux 6.7 or later, or leave the network unrestricted"
     )]
     NoTcpControl {
-        /// The level.
+        /// The level that cannot restrict TCP.
         level: Level,
     },
-    /// A directory of the policy cannot be opened. Create it first, or take it out.
+    /// A directory of the policy cannot be opened. Create it, or remove it from the policy.
     #[error("cannot open {path} to allow writing there: {reason}")]
     Writable {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
-    /// The kernel refused the rules.
-    #[error("the kernel refused the isolation: {reason}")]
+    /// Linux rejected the rules.
+    #[error("Linux rejected the isolation rules: {reason}")]
     Refused {
-        /// What it said.
+        /// The error of Linux or of the library.
         reason: String,
     },
     /// A resource limit could not be set.
     #[error("cannot limit {resource}: {source}")]
     Limit {
-        /// Which one.
+        /// The resource.
         resource: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Somebody named a level that is none.
+    /// The name is not an isolation level.
     #[error("there is no isolation level {name:?}: use {}", Level::ALL.map(Level::name).join(" or "))]
     NoSuchLevel {
-        /// What was said.
+        /// The given name.
         name: String,
     },
-    /// Somebody named ports that are none.
-    #[error("{text:?} names no network: use all, none, or ports such as 80,443,listen:8000")]
+    /// The text does not describe a network.
+    #[error("{text:?} is not a network: use all, none, or ports such as 80,443,listen:8000")]
     NoSuchNetwork {
-        /// What was said.
+        /// The given text.
         text: String,
     },
-    /// The launcher was called with something that is no policy.
+    /// The launcher's arguments are not a policy.
     #[error("bad launcher arguments: {reason}")]
     Arguments {
-        /// What is wrong.
+        /// What is wrong with them.
         reason: String,
     },
 }
 
 /// A way to enforce policies.
 pub trait Isolation: fmt::Debug + Sync {
-    /// Which level this is.
+    /// The level that this implements.
     fn level(&self) -> Level;
 
-    /// Tries what works on this machine. The calling process stays as it is.
+    /// Tries what works on this machine. The calling process is not restricted.
     fn probe(&self) -> Result<Features, Unavailable>;
 
-    /// Places to or below which commands may write whatever the policy says. A machine may lack some.
+    /// Paths to which, or below which, commands may write whatever the policy says. Some may not exist on a machine.
     fn always_writable(&self) -> &'static [&'static str];
 
-    /// Restricts the calling thread and returns what to execute from it: the command itself, or
-    /// one that wraps it. The rules cannot be taken back.
+    /// Restricts the calling thread and returns the command to execute from it: the given one, or one that wraps it.
+    /// The restriction cannot be undone.
     fn enter(&self, policy: &Policy, command: Command) -> Result<Command, Error>;
 }
 
-/// What one level can do here.
+/// What one level can do on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
     /// The level.
@@ -223,34 +221,34 @@ pub struct Support {
     pub works: Result<Features, Unavailable>,
 }
 
-/// Tries all levels, for reports.
+/// Tries all levels, for a report.
 pub fn probe() -> Vec<Support> {
     Level::ALL.map(|level| Support { level, works: level.isolation().probe() }).to_vec()
 }
 
-/// Fails unless the level works here.
+/// Fails unless the level works on this machine.
 pub fn require(level: Level) -> Result<Features, Error> {
     level.isolation().probe().map_err(|reason| Error::Unavailable { level, reason })
 }
 
-/// Puts the policy in force for the calling thread and returns what to execute from it. For the
-/// launcher: the rules cannot be taken back, and if this fails nothing must be executed.
+/// Applies the policy to the calling thread and returns the command to execute from it. For the launcher: the
+/// restriction cannot be undone, and if this fails, nothing must be executed.
 pub fn enter(policy: &Policy, command: Command) -> Result<Command, Error> {
     let command = policy.level.isolation().enter(policy, command)?;
-    // Last, so that limits bind the command and not the work of getting there.
+    // Last, so that the limits apply to the command and not to the work above.
     policy.limits.apply()?;
     Ok(command)
 }
 
 impl Policy {
-    /// Whether there is anything to put in force.
+    /// Whether the policy restricts nothing.
     pub fn is_empty(&self) -> bool {
         let Self { level, network, limits, .. } = self;
         *level == Level::None && *network == Network::Unrestricted && *limits == Limits::default()
     }
 
-    /// Fails unless the policy can be put in force here, and is at least of this level. It is tried
-    /// as far as that is possible without changing the calling process.
+    /// Fails unless the policy can be applied on this machine and has at least this level. It is tried as far as
+    /// possible without restricting the calling process.
     pub fn check(&self, required: Level) -> Result<(), Error> {
         if self.level < required {
             return Err(Error::TooWeak { wanted: self.level, required });
@@ -272,8 +270,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Writing only below the workspace and the directory for temporary files, enforced by the
-    /// given level; everything else unrestricted.
+    /// A policy that allows writing only below the workspace and the directory for temporary files, enforced by the
+    /// given level; everything else is unrestricted.
     pub fn for_workspace(level: Level, workspace: &Path, temporary: &Path) -> Self {
         let writable = vec![workspace.to_path_buf(), temporary.to_path_buf()];
         Self { level, writable, ..Self::default() }
@@ -281,21 +279,21 @@ impl Policy {
 }
 
 impl Level {
-    /// From the weakest to the strongest.
+    /// All levels, from the weakest to the strongest.
     pub const ALL: [Self; 2] = [Self::None, Self::Landlock];
 
-    /// What enforces it.
+    /// The implementation of this level.
     pub fn isolation(self) -> &'static dyn Isolation {
         match self {
             Self::None => &Unconfined,
             #[cfg(target_os = "linux")]
             Self::Landlock => &landlock::Landlock,
             #[cfg(not(target_os = "linux"))]
-            Self::Landlock => &Missing,
+            Self::Landlock => &NoLandlock,
         }
     }
 
-    /// The name that people write.
+    /// The name of this level in arguments and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -322,7 +320,7 @@ impl FromStr for Level {
 impl FromStr for Network {
     type Err = Error;
 
-    /// `all`, `none`, or ports with commas between them, those to listen on as `listen:PORT`.
+    /// Parses `all`, `none`, or ports separated by commas; those to listen on as `listen:PORT`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let (mut connect, mut listen) = (Vec::new(), Vec::new());
         match text {
@@ -342,7 +340,7 @@ impl FromStr for Network {
     }
 }
 
-/// The level that enforces nothing. It still refuses a policy that needs more.
+/// The level that enforces nothing. It still rejects a policy that needs more.
 #[derive(Debug)]
 struct Unconfined;
 
@@ -355,7 +353,7 @@ impl Isolation for Unconfined {
         Ok(Features { files: false, tcp: false, signals: false, unix_sockets: false })
     }
 
-    /// That is to say everything.
+    /// Everything is writable.
     fn always_writable(&self) -> &'static [&'static str] {
         &["/"]
     }
@@ -368,13 +366,13 @@ impl Isolation for Unconfined {
     }
 }
 
-/// Landlock where there is none.
+/// Landlock on systems that do not have it.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
-struct Missing;
+struct NoLandlock;
 
 #[cfg(not(target_os = "linux"))]
-impl Isolation for Missing {
+impl Isolation for NoLandlock {
     fn level(&self) -> Level {
         Level::Landlock
     }

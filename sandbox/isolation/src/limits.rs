@@ -1,29 +1,28 @@
-//! How much a command may consume.
+//! Resource limits.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Error;
 
-/// Resource limits of a command. They hold for each process on its own, except for the number of
-/// processes, which counts all processes of the user (and does not bind root).
+/// Resource limits of a command. They apply to each process separately, except for the number of processes, which
+/// counts all processes of the user (and does not apply to root).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Seconds of processor time. Then the process gets `SIGXCPU`, and a second later `SIGKILL`.
+    /// CPU time in seconds. At the limit the process gets `SIGXCPU`, and a second later `SIGKILL`.
     pub cpu_seconds: Option<u64>,
-    /// Bytes of address space. Then allocations fail.
+    /// Address space in bytes. At the limit, allocations fail.
     pub memory_bytes: Option<u64>,
-    /// Processes of this user. Then `fork` fails.
+    /// Number of processes of this user. At the limit, `fork` fails.
     pub processes: Option<u64>,
-    /// Bytes of any file it writes. Then the process gets `SIGXFSZ`.
+    /// Size in bytes of each file it writes. At the limit the process gets `SIGXFSZ`.
     pub file_bytes: Option<u64>,
 }
 
 impl Limits {
-    /// Sets them for the calling process and whatever it becomes or starts. A limit that is
-    /// already stricter stays.
+    /// Sets the limits for the calling process and everything it becomes or starts. An existing stricter limit stays.
     pub(super) fn apply(&self) -> Result<(), Error> {
-        // The grace of a second lets the process say something before it dies.
-        set("processor time", Resource::Cpu, self.cpu_seconds, 1)?;
+        // One more second lets the process print a message before it is killed.
+        set("CPU time", Resource::Cpu, self.cpu_seconds, 1)?;
         set("memory", Resource::As, self.memory_bytes, 0)?;
         set("processes", Resource::Nproc, self.processes, 0)?;
         set("file size", Resource::Fsize, self.file_bytes, 0)

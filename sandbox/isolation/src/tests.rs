@@ -1,5 +1,5 @@
-//! The policy as a command really meets it: each test starts a launcher, which is this test
-//! binary again, and looks at what the command could do.
+//! Tests policies on real commands: each test starts a launcher, which is this test binary again, and checks what the
+//! command could do.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Holds the launcher's arguments, separated by a control character.
+/// The variable with the launcher's arguments, separated by a control character.
 const LAUNCH: &str = "RUN_BRIDGE_TEST_LAUNCH";
 
-/// Not a test of its own: what [`run`] starts. The other tests would fail if it did nothing.
+/// Not a test, but the launcher that [`run`] starts. The other tests would fail if it did nothing.
 #[test]
 fn launcher() {
     let Some(arguments) = env::var_os(LAUNCH) else { return };
@@ -77,12 +77,13 @@ impl Places {
     }
 }
 
-/// Says so where the kernel lacks it; elsewhere these tests must not be passed over.
+/// Whether Landlock works. Prints a note if Linux lacks it; any other failure fails the test, so that these tests are
+/// not skipped by accident.
 fn landlock_works() -> bool {
     match require(Level::Landlock) {
         Ok(_) => true,
         Err(Error::Unavailable { reason: Unavailable::NotInKernel, .. }) => {
-            eprintln!("skipped: this kernel has no Landlock");
+            eprintln!("skipped: this Linux has no Landlock");
             false
         }
         Err(error) => panic!("{error}"),
@@ -116,7 +117,7 @@ fn writing_is_possible_only_where_the_policy_says() {
             assert_eq!(fs::read(places.path("outside/file")).unwrap(), b"kept", "{script}");
             assert!(!places.path("outside/new").exists() && !places.path("outside/f").exists());
         }
-        // So that a refusal above is the policy's doing and not the script's.
+        // The same script without confinement, to show that the policy caused the failure above and not the script.
         for name in ["workspace", "temporary"] {
             fs::remove_dir_all(places.path(name)).unwrap();
             fs::create_dir(places.path(name)).unwrap();
@@ -204,7 +205,7 @@ fn limits_hold() {
     let status = run(&short, "while :; do :; done").status;
     assert_eq!(status.signal(), Some(24), "SIGXCPU expected: {status}");
 
-    // Root is not bound by the number of processes, but the number is set for whoever follows.
+    // Root is not limited by the number of processes, but the limit is set for processes that follow.
     let few = policy(Limits { processes: Some(123), ..Limits::default() });
     assert!(succeeds(&few, "test $(ulimit -u) = 123 && test $(ulimit -Hu) = 123"));
 }
@@ -214,7 +215,7 @@ fn a_stricter_limit_stays() {
     let places = Places::new();
     let limits = Limits { file_bytes: Some(1 << 40), ..Limits::default() };
     let policy = Policy { limits, ..places.policy(Level::None) };
-    // The outer launcher has a stricter one, and the inner shell shows what is left of it.
+    // The outer launcher sets a stricter limit, and the inner shell shows the limit that results.
     let mut strict = policy.clone();
     strict.limits.file_bytes = Some(1024 * 100);
     let inner = policy.to_arguments();

@@ -1,4 +1,4 @@
-//! The flags of every program that starts shells.
+//! The command-line flags of every program that starts shells.
 
 use std::{env, path::Path};
 
@@ -9,27 +9,27 @@ use super::Config;
 use crate::Result;
 use sandbox_isolation::{Level, Limits, Network, Policy};
 
-/// The largest number of mebibytes whose bytes can be counted.
+/// The largest number of MiB whose bytes fit into 64 bits.
 const MOST_MIB: u64 = u64::MAX >> 20;
-/// The part of a file system that the log of one shell may fill, if nobody says otherwise.
+/// The default log quota is this fraction of its file system.
 const USUAL_PART: u64 = 4;
 
-/// What commands and cells may do and consume, and how much output is kept.
+/// What commands and cells may do and consume, and how much output is recorded.
 #[derive(Debug, Clone, Args)]
 #[group(id = "shells")]
 pub struct ShellArguments {
-    /// Refuse to start anything in the sandbox that is confined by less than this: none or landlock.
-    /// Commands and cells can then write only below the workspace and the directory for temporary files
+    /// Refuse to start anything in the sandbox below this isolation level: none or landlock. With landlock, commands
+    /// and cells can write only below the workspace and the directory for temporary files
     #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
     pub require: Level,
 
-    /// TCP for commands: all, none, or the ports that they may connect to and listen on, such as
-    /// 80,443,listen:8000. UDP is not governed. Anything but all needs --require landlock, and switches
-    /// off web pages for agents, and cells, which need TCP within this machine
+    /// TCP for commands: all, none, or the ports that they may connect to and listen on, such as 80,443,listen:8000.
+    /// UDP is not restricted. Anything but all needs --require landlock, and disables web pages for agents, and
+    /// cells, which need TCP within this machine
     #[arg(long, value_name = "PORTS", default_value = "all")]
     pub network: Network,
 
-    /// Seconds of processor time for each process of a command
+    /// CPU time for each process of a command, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
     pub limit_cpu: Option<u64>,
 
@@ -37,22 +37,22 @@ pub struct ShellArguments {
     #[arg(long, value_name = "MIB", value_parser = value_parser!(u64).range(1..=MOST_MIB))]
     pub limit_memory: Option<u64>,
 
-    /// Processes of this user, those outside of the sandbox included; root is not bound by it
+    /// Processes of this user, including those outside the sandbox; root is not limited
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u64).range(1..))]
     pub limit_processes: Option<u64>,
 
-    /// Size of any file that a command writes, in MiB
+    /// Size of each file that a command writes, in MiB
     #[arg(long, value_name = "MIB", value_parser = value_parser!(u64).range(1..=MOST_MIB))]
     pub limit_file_size: Option<u64>,
 
-    /// Output that is kept of each shell, in MiB; what comes later is lost, and counted [default: 4096, or
-    /// a quarter of the file system on which it is kept]
+    /// Recorded output of each shell, in MiB; output beyond it is lost, and counted [default: 4096, or a quarter of
+    /// the file system that holds it]
     #[arg(long, value_name = "MIB", value_parser = value_parser!(u64).range(1..=MOST_MIB))]
     pub log_quota: Option<u64>,
 }
 
 impl ShellArguments {
-    /// What commands may do in this workspace.
+    /// The policy for commands in this workspace.
     pub fn policy(&self, workspace: &Path) -> Policy {
         let bytes = |mebibytes: Option<u64>| mebibytes.map(|number| number << 20);
         Policy {
@@ -67,8 +67,8 @@ impl ShellArguments {
         }
     }
 
-    /// The settings of shells that have their state in `root`, where this program takes the
-    /// [`Helper`](super::Helper) commands itself.
+    /// The settings of shells with the state directory `root`, for a program that handles the
+    /// [`Helper`](super::Helper) subcommands itself.
     pub fn config(&self, root: &Path, policy: Policy) -> Result<Config> {
         let usual = Config::of_this_program(root)?;
         let log_quota = match self.log_quota {
@@ -79,10 +79,10 @@ impl ShellArguments {
     }
 }
 
-/// What one log may fill. State directories mostly lie on a small file system in memory.
+/// How many bytes one log may fill. State directories are usually on a small file system in memory.
 fn part_of_file_system(root: &Path) -> u64 {
     let sizes = root.ancestors().find_map(|path| statvfs(path).ok());
     let bytes = sizes.map(|sizes| sizes.f_blocks.saturating_mul(sizes.f_frsize));
-    // Some file systems have no size.
+    // Some file systems report no size.
     bytes.filter(|&bytes| bytes > 0).map_or(u64::MAX, |bytes| bytes / USUAL_PART)
 }

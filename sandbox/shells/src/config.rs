@@ -1,4 +1,4 @@
-//! What the caller decides about all shells, and about each.
+//! The settings of all shells, and of each.
 
 use std::{
     env,
@@ -12,8 +12,7 @@ use super::ledger::{ShellId, Size};
 use crate::{Error, Result};
 use sandbox_isolation::{Confinement, Level, Policy};
 
-/// The state directory for shells of this user, where nobody names another: below `XDG_RUNTIME_DIR`, or
-/// below the directory for temporary files.
+/// The default state directory of this user: below `XDG_RUNTIME_DIR`, or below the directory for temporary files.
 pub fn default_root() -> PathBuf {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     runtime.map_or_else(
@@ -22,36 +21,34 @@ pub fn default_root() -> PathBuf {
     )
 }
 
-/// Settings of all shells under one state directory.
+/// The settings of all shells in one state directory.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The state directory; one owner at a time. Its path must be short enough for a socket.
+    /// The state directory, which has one owner at a time. Its path must be short enough for a Unix socket.
     pub root: PathBuf,
-    /// The `sandbox` program, which tmux starts as recorder.
+    /// The `sandbox` program, which tmux starts as recorder and keeper.
     pub program: PathBuf,
     /// The tmux program.
     pub tmux: PathBuf,
     /// The shell: a bash of version 5.1 or later, which can load builtins.
     pub bash: PathBuf,
-    /// How long shells live on after their owner has gone, before they end by themselves.
+    /// How long shells live on after their owner has ended.
     pub lease: Duration,
-    /// Bytes of output that the log of a shell may hold. What comes later is counted, not kept.
+    /// The most bytes of output in the log of a shell. Output beyond it is counted, not recorded.
     pub log_quota: u64,
-    /// How long a shell may take to its first prompt, start-up files included.
+    /// How long a shell may take to reach its first prompt, including its start-up files. Then it is killed.
     pub start_limit: Duration,
-    /// How long the programs of a closing shell get to end after the hang-up signal, before they
-    /// are killed.
+    /// How long the programs of a closing shell have to end after SIGHUP before they are killed.
     pub grace: Duration,
-    /// What shells may do, unless [`Shells::create_confined`](super::Shells::create_confined) is
-    /// told otherwise. No directory in which they may write may contain `root`.
+    /// The policy of shells, unless [`Shells::create_confined`](super::Shells::create_confined) gets another. No
+    /// directory that it makes writable may contain `root`.
     pub policy: Policy,
-    /// The least that every new shell must be confined by. Where it is not to be had, nothing
-    /// starts.
+    /// The lowest isolation level for new shells. If it is not available, nothing starts.
     pub require: Level,
 }
 
 impl Config {
-    /// The usual settings for this state directory and this `sandbox` program.
+    /// The default settings for this state directory and this `sandbox` program.
     pub fn new(root: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -67,14 +64,13 @@ impl Config {
         }
     }
 
-    /// The usual settings, where the program that calls this takes the [`Helper`](super::Helper)
-    /// commands itself.
+    /// The default settings for a program that handles the [`Helper`](super::Helper) subcommands itself.
     pub fn of_this_program(root: impl Into<PathBuf>) -> Result<Self> {
         let program = env::current_exe().map_err(Error::io("finding this program"))?;
         Ok(Self::new(root, program))
     }
 
-    /// How other programs are confined as the shells are; none if these are free.
+    /// How to confine other programs by the policy of the shells; `None` if the policy restricts nothing.
     pub fn confinement(&self) -> Option<Confinement> {
         let (launcher, policy) = (self.program.clone(), self.policy.clone());
         (!policy.is_empty()).then_some(Confinement { launcher, policy })
@@ -105,30 +101,30 @@ impl Config {
     }
 }
 
-/// What a new shell should be like.
+/// The settings of a new shell.
 #[derive(Debug, Clone)]
 pub struct ShellSpec {
-    /// Its name.
+    /// The name of the shell.
     pub id: ShellId,
-    /// Its working directory, which must exist.
+    /// Its first working directory, which must exist.
     pub cwd: PathBuf,
-    /// Variables to add to, or replace in, the environment that the shells inherit from the owner.
+    /// Variables that are added to the environment inherited from the owner, or replace variables in it.
     pub environment: Vec<(OsString, OsString)>,
     /// The size of its terminal.
     pub size: Size,
 }
 
 impl ShellSpec {
-    /// A shell with a fresh name in this directory.
+    /// A shell with a random name in this directory.
     pub fn in_directory(cwd: impl AsRef<Path>) -> Self {
         Self { cwd: cwd.as_ref().to_owned(), ..Self::default() }
     }
 
-    /// Whether a shell can be made of it.
+    /// Checks that a shell can be started with these settings.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.cwd.is_dir() || !self.cwd.is_absolute() {
             return Err(Error::Invalid(format!(
-                "{} is no directory with an absolute path; name one that exists",
+                "{} is not an existing directory with an absolute path; name one that exists",
                 self.cwd.display()
             )));
         }
@@ -140,7 +136,8 @@ impl ShellSpec {
             let is_name = bytes.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
             if !starts_well || !is_name || value.as_bytes().contains(&0) {
                 return Err(Error::Invalid(format!(
-                    "the variable {} cannot be passed to a shell; use letters, digits and `_`, and no NUL",
+                    "the variable {} cannot be passed to a shell; use letters, digits and `_` for its name, \
+                     and no NUL in its value",
                     name.display()
                 )));
             }

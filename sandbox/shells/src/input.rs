@@ -1,4 +1,4 @@
-//! What can be sent into a shell: text, keys and signals; and whether a program waits for it.
+//! Keys and signals for a shell, and the check whether a program waits for input.
 
 use std::{fmt, fs::OpenOptions, os::unix::fs::OpenOptionsExt as _, str::FromStr};
 
@@ -10,11 +10,11 @@ use rustix::{
 use crate::Error;
 use process_identity::{self as process, ProcessId, Stat};
 
-/// Bytes for which bash asks when it reads commands without editing lines.
-const COMMANDS_AT_ONCE: u64 = 1024;
+/// The size of bash's reads when it reads commands without line editing.
+const BASH_READ_SIZE: u64 = 1024;
 
-/// Names of keys as we take them and as tmux knows them.
-const NAMED: &[(&str, &str)] = &[
+/// The names of keys: ours, and those of tmux.
+const KEY_NAMES: &[(&str, &str)] = &[
     ("ENTER", "Enter"),
     ("TAB", "Tab"),
     ("BS", "BSpace"),
@@ -50,12 +50,12 @@ const NAMED: &[(&str, &str)] = &[
 pub struct Key(String);
 
 impl Key {
-    /// Ctrl-C.
+    /// The key Ctrl-C.
     pub fn interrupt() -> Self {
         Self("C-c".into())
     }
 
-    /// The name under which tmux knows it; cannot be mistaken for anything else there.
+    /// The name of the key in tmux. It cannot be mistaken for another argument.
     pub(crate) fn tmux_name(&self) -> &str {
         &self.0
     }
@@ -76,7 +76,7 @@ impl FromStr for Key {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let upper = text.to_ascii_uppercase();
-        if let Some((_, name)) = NAMED.iter().find(|(ours, _)| *ours == upper) {
+        if let Some((_, name)) = KEY_NAMES.iter().find(|(ours, _)| *ours == upper) {
             return Ok(Self((*name).to_owned()));
         }
         let after = |prefixes: [&str; 4]| {
@@ -95,33 +95,33 @@ impl FromStr for Key {
             (Some(letter), _) => Ok(Self(format!("C-{}", letter.to_ascii_lowercase()))),
             (_, Some(letter)) => Ok(Self(format!("M-{}", letter.to_ascii_lowercase()))),
             _ => Err(Error::Invalid(format!(
-                "{text:?} is no key; use C-a to C-z, M-a to M-z, ENTER, TAB, ESC, BS, UP, DOWN, LEFT, \
+                "{text:?} is not a key; use C-a to C-z, M-a to M-z, ENTER, TAB, ESC, BS, UP, DOWN, LEFT, \
                  RIGHT, HOME, END, PGUP, PGDN or F1 to F12, or send it as text"
             ))),
         }
     }
 }
 
-/// A signal for the program in the foreground.
+/// A signal for the foreground programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// As Ctrl-C does.
+    /// SIGINT, as Ctrl-C sends.
     Interrupt,
-    /// Asks to end.
+    /// SIGTERM: asks the programs to end.
     Terminate,
-    /// Ends without asking.
+    /// SIGKILL: ends the programs at once.
     Kill,
-    /// As Ctrl-\ does.
+    /// SIGQUIT, as Ctrl-\ sends.
     Quit,
-    /// The terminal is gone.
+    /// SIGHUP: the terminal is gone.
     HangUp,
-    /// Goes on after a stop.
+    /// SIGCONT: continues stopped programs.
     Continue,
-    /// Stops.
+    /// SIGSTOP: stops the programs.
     Stop,
-    /// For the program's own use.
+    /// SIGUSR1, whose meaning the program defines.
     User1,
-    /// For the program's own use.
+    /// SIGUSR2, whose meaning the program defines.
     User2,
 }
 
@@ -142,40 +142,40 @@ impl Signal {
     }
 }
 
-/// Whether the program in the foreground seems to wait for somebody to type. It is a guess from one
-/// look at the kernel's tables, never a reason to call a command finished.
+/// Whether the foreground program seems to wait for typed input. This is a guess from one look at `/proc`, never a
+/// reason to treat a command as finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputHint {
-    /// No sign of it.
+    /// There is no sign that it does.
     None,
     /// It reads a line.
     Line,
-    /// It reads a line that is not shown: a password, as a rule.
+    /// It reads a line without echo: usually a password.
     Hidden,
     /// It reads single keys: a pager, an editor, an interactive prompt with line editing.
     Keys,
 }
 
-/// Takes one look at the terminal of a shell whose command has been quiet for a while.
-pub(crate) fn look(shell: ProcessId) -> InputHint {
+/// Checks the terminal of a shell whose command has been quiet for a while.
+pub(crate) fn input_hint(shell: ProcessId) -> InputHint {
     hint(shell).unwrap_or(InputHint::None)
 }
 
-/// Whether the shell itself holds its terminal and edits a line there.
+/// Whether the shell itself has the terminal and edits a line there.
 pub(crate) fn shell_edits_line(shell: ProcessId) -> bool {
     let Some(stat) = shell.stat() else { return false };
     stat.foreground == stat.group
         && local_modes(&stat).is_some_and(|modes| !modes.contains(LocalModes::ICANON))
 }
 
-/// Whether the shell itself reads commands from its terminal without editing lines. Its `read` looks
-/// almost the same, but asks for another number of bytes; and a program for which it has made room
-/// by `exec` has another name.
+/// Whether the shell itself reads commands from its terminal without line editing. The bash builtin `read` looks
+/// almost the same, but reads another number of bytes; and a program that replaced the shell by `exec` has another
+/// name.
 pub(crate) fn shell_reads_plain_lines(shell: ProcessId) -> bool {
     let Some(stat) = shell.stat() else { return false };
     stat.foreground == stat.group
         && shell.is_named("bash")
-        && matches!(reads_terminal(shell.pid, &stat), Some((0, COMMANDS_AT_ONCE)))
+        && matches!(reads_terminal(shell.pid, &stat), Some((0, BASH_READ_SIZE)))
 }
 
 fn hint(shell: ProcessId) -> Option<InputHint> {
@@ -185,7 +185,7 @@ fn hint(shell: ProcessId) -> Option<InputHint> {
     let reads = process::group_members(stat.foreground, stat.terminal)
         .into_iter()
         .any(|process| waits_for_terminal(process.pid, &stat, line_wise));
-    // A program that reads has made its settings, perhaps after our first look at them.
+    // A program sets the modes before it reads, perhaps after they were read above; so read them again.
     let modes = local_modes(&stat)?;
     let line_wise = modes.contains(LocalModes::ICANON);
     Some(match (reads, line_wise, modes.contains(LocalModes::ECHO)) {
@@ -206,8 +206,8 @@ fn local_modes(stat: &Stat) -> Option<LocalModes> {
     Some(tcgetattr(terminal).ok()?.local_modes)
 }
 
-/// Whether a process is blocked in the kernel's terminal read, or, where the terminal hands out
-/// single keys, in waiting for any of several descriptors, as line editors do.
+/// Whether a process is blocked in a read of the terminal or, if the terminal delivers single keys, in a wait for
+/// several descriptors, as line editors do.
 fn waits_for_terminal(pid: u32, shell: &Stat, line_wise: bool) -> bool {
     match blocked_in(pid) {
         Some((SYSCALL_READ, _)) => reads_terminal(pid, shell).is_some(),
@@ -216,7 +216,7 @@ fn waits_for_terminal(pid: u32, shell: &Stat, line_wise: bool) -> bool {
     }
 }
 
-/// On which descriptor a process is blocked in reading the terminal, and for how many bytes it asks.
+/// The descriptor and the byte count of the terminal read in which a process is blocked.
 fn reads_terminal(pid: u32, shell: &Stat) -> Option<(u64, u64)> {
     let (SYSCALL_READ, [fd, _, count]) = blocked_in(pid)? else { return None };
     let target = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
@@ -224,7 +224,7 @@ fn reads_terminal(pid: u32, shell: &Stat) -> Option<(u64, u64)> {
     is_ours.then_some((fd, count))
 }
 
-/// The system call in which a process is blocked, with its first arguments.
+/// The system call in which a process is blocked, with its first three arguments.
 fn blocked_in(pid: u32) -> Option<(u32, [u64; 3])> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let mut words = line.split_ascii_whitespace();
@@ -235,12 +235,12 @@ fn blocked_in(pid: u32) -> Option<(u32, [u64; 3])> {
 
 #[cfg(target_arch = "x86_64")]
 const SYSCALL_READ: u32 = 0;
-/// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait.
+/// The numbers of poll, select, pselect6, ppoll, epoll_wait and epoll_pwait.
 #[cfg(target_arch = "x86_64")]
 const SYSCALLS_WAIT: &[u32] = &[7, 23, 270, 271, 232, 281];
 #[cfg(not(target_arch = "x86_64"))]
 const SYSCALL_READ: u32 = 63;
-/// pselect6, ppoll, epoll_pwait, as on every architecture with the generic table.
+/// The numbers of pselect6, ppoll and epoll_pwait, as on every architecture with the generic table.
 #[cfg(not(target_arch = "x86_64"))]
 const SYSCALLS_WAIT: &[u32] = &[72, 73, 22];
 

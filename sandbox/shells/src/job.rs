@@ -1,4 +1,4 @@
-//! A command that was given to a shell: wait for it, as long as you like.
+//! The handle of a command, with which callers wait for it.
 
 use std::{
     ops::Range,
@@ -22,10 +22,10 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// A command must be quiet for so long before we look whether it waits for input.
-const QUIET_BEFORE_LOOK: Duration = Duration::from_millis(200);
+/// How long a command must be quiet before the wait checks whether it is waiting for input.
+const QUIET_BEFORE_CHECK: Duration = Duration::from_millis(200);
 
-/// The task's side of a job, as it hands it out.
+/// What the driver publishes about a command.
 #[derive(Debug, Clone)]
 pub(crate) struct JobWatch {
     pub(crate) seq: Seq,
@@ -39,13 +39,13 @@ pub struct Job {
     watch: JobWatch,
 }
 
-/// How long to wait for a command. Whatever ends the wait, the command goes on. A time that ends beyond
-/// what clocks can tell is no limit.
+/// How long to wait for a command. Whatever ends the wait, the command continues. A time beyond the range of the
+/// clock is no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wait {
-    /// End the wait when nothing new was printed for so long.
+    /// End the wait when nothing was printed for this long.
     pub quiet: Option<Duration>,
-    /// End the wait after so long in any case.
+    /// End the wait after this time in any case.
     pub limit: Option<Duration>,
     /// What to do when the command seems to wait for input.
     pub on_input: OnInput,
@@ -54,73 +54,73 @@ pub struct Wait {
 /// What a wait does when the command seems to wait for input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnInput {
-    /// Goes on waiting.
+    /// Keep waiting.
     #[default]
     Wait,
-    /// Returns to the caller at once.
+    /// Return to the caller at once.
     Return,
 }
 
-/// What a wait came to.
+/// The result of a wait.
 #[derive(Debug, Clone)]
 pub enum Progress {
     /// The command has ended.
     Finished(Arc<CommandResult>),
-    /// It has not.
+    /// The wait ended before the command.
     Running(StillRunning),
 }
 
-/// A command that has outlived a wait.
+/// A command that is still running after a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StillRunning {
     /// Why the wait ended.
-    pub why: Why,
-    /// Where in the shell's log its output lies so far.
+    pub reason: WaitEnd,
+    /// The range of the shell's log that holds the output so far.
     pub output: Range<u64>,
-    /// Bytes of output that could not be kept (quota, disk full): so many at least.
+    /// Bytes of output that could not be recorded (quota, full disk): at least this many.
     pub lost: u64,
-    /// Whether it seems to wait for input.
+    /// Whether the command seems to wait for input.
     pub input: InputHint,
 }
 
 /// Why a wait ended before the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// No new output for the time given.
+pub enum WaitEnd {
+    /// No output for the given time.
     Quiet,
-    /// The time is over.
+    /// The time limit has passed.
     Limit,
-    /// It seems to wait for input.
+    /// The command seems to wait for input.
     Input,
 }
 
 impl Wait {
-    /// Until the command ends.
+    /// Waits until the command ends.
     pub fn forever() -> Self {
         Self::default()
     }
 
-    /// At most so long.
+    /// Waits at most this long.
     pub fn at_most(limit: Duration) -> Self {
         Self { limit: Some(limit), ..Self::default() }
     }
 
-    /// Until nothing new was printed for so long.
+    /// Waits until nothing was printed for this long.
     pub fn until_quiet(quiet: Duration) -> Self {
         Self { quiet: Some(quiet), ..Self::default() }
     }
 
-    /// Until it asks for input, at most so long.
+    /// Waits until the command seems to wait for input, at most this long.
     pub fn until_input(limit: Duration) -> Self {
         Self { limit: Some(limit), on_input: OnInput::Return, ..Self::default() }
     }
 
-    /// How long a command must be quiet before the next look at it, if there is to be one. A program
-    /// may take its time between asking and reading, so whoever wants to know looks again, each time
-    /// after twice as long: that is often enough, and next to nothing.
-    fn pause_before_look(&self, looks: u32) -> Option<Duration> {
-        (looks == 0 || self.on_input == OnInput::Return)
-            .then(|| QUIET_BEFORE_LOOK.saturating_mul(1 << looks.min(20)))
+    /// How long a command must be quiet before the next check for input, if there is one. A program may pause between
+    /// its question and its read, so a wait for input checks again, each time after twice as long: often enough, and
+    /// almost free.
+    fn pause_before_check(&self, checks: u32) -> Option<Duration> {
+        (checks == 0 || self.on_input == OnInput::Return)
+            .then(|| QUIET_BEFORE_CHECK.saturating_mul(1 << checks.min(20)))
     }
 }
 
@@ -144,8 +144,8 @@ impl Job {
         self.watch.status.borrow().result.clone()
     }
 
-    /// Where in the shell's log the output lies, as far as it has been recorded. Before the
-    /// command has [started](Self::started) this is not known, and the range is empty.
+    /// The range of the shell's log that holds the output recorded so far. Before the command has
+    /// [started](Self::started) the start is not known, and the range is empty.
     pub fn output(&self) -> Result<Range<u64>> {
         let status = self.watch.status.borrow();
         if let Some(result) = &status.result {
@@ -155,7 +155,7 @@ impl Job {
         Ok(status.started.map_or(end, |started| started.offset)..end)
     }
 
-    /// Returns when the shell has begun to evaluate the command, or it has ended.
+    /// Returns when the shell has begun to evaluate the command, or the command has ended.
     pub async fn started(&self) -> Result<()> {
         let mut status = self.watch.status.clone();
         let past_start = |status: &JobStatus| status.started.is_some() || status.result.is_some();
@@ -165,101 +165,102 @@ impl Job {
         }
     }
 
-    /// Follows the output of this command from its first byte, and no further than its last.
+    /// Follows the output of this command from its first byte to its last.
     pub fn follow(&self) -> Result<Output> {
         Ok(Output { job: self.clone(), subscription: None })
     }
 
-    /// The same from any offset of the shell's log on.
+    /// Follows the output of this command from any offset of the shell's log to its last byte.
     pub fn follow_from(&self, offset: u64) -> Result<Output> {
         let subscription = Some(self.shell.log().subscribe(offset)?);
         Ok(Output { job: self.clone(), subscription })
     }
 
-    /// Waits for the end of the command, within the limits given. Cancelling it is harmless.
+    /// Waits for the end of the command within the given limits. Cancelling is harmless.
     pub async fn wait(&self, wait: Wait) -> Result<Progress> {
         let mut status = self.watch.status.clone();
         let deadline = wait.limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut quiet = Quiet::start(self)?;
-        // Made only after a look, so that a command that ends soon does not wake us by its output.
+        // Created only after the first check, so that the output of a short command does not wake this task.
         let mut watch = None;
-        // Since the latest output.
-        let mut looks = 0;
+        // Checks since the latest output.
+        let mut checks = 0;
         loop {
             if let Some(result) = &status.borrow_and_update().result {
                 return Ok(Progress::Finished(Arc::clone(result)));
             }
-            if looks > 0 && watch.is_none() {
+            if checks > 0 && watch.is_none() {
                 watch = Some(self.shell.log().watch()?);
             }
             let grown = watch.as_ref().map(FileWatch::grown);
             if quiet.has_new_output(self)? {
-                looks = 0;
+                checks = 0;
             }
             let quiet_end = wait.quiet.and_then(|limit| quiet.since.checked_add(limit));
-            let look_at = wait.pause_before_look(looks).map(|pause| quiet.since + pause);
-            let next = [deadline, quiet_end, look_at].into_iter().flatten().min();
+            let check_at = wait.pause_before_check(checks).map(|pause| quiet.since + pause);
+            let next = [deadline, quiet_end, check_at].into_iter().flatten().min();
             tokio::select! {
                 changed = status.changed() => match changed {
                     Ok(()) => continue,
                     Err(_) => return Err(Error::ShellClosed(self.shell.id().clone())),
                 },
-                // Output matters only after a look, as the reason for another: a flood of it wakes
-                // us a few times in a second and no more.
-                () = when(grown), if looks > 0 => continue,
+                // New output matters only after a check, because it calls for another one. So even a flood of output
+                // wakes this task only a few times per second.
+                () = wait_for(grown), if checks > 0 => continue,
                 () = sleep_until(next) => {}
             }
             if quiet.has_new_output(self)? {
-                looks = 0;
+                checks = 0;
             }
             let now = Instant::now();
             let reached = |instant: Option<Instant>| instant.is_some_and(|instant| instant <= now);
-            if reached(wait.pause_before_look(looks).map(|pause| quiet.since + pause)) {
-                looks += 1;
-                self.tell_if_idle().await;
-                // Before it has begun, it is the shell that reads keys: those of the call.
+            if reached(wait.pause_before_check(checks).map(|pause| quiet.since + pause)) {
+                checks += 1;
+                self.report_if_idle().await;
+                // Before the command has begun, the shell itself reads keys: those that run the command.
                 let has_begun = status.borrow().started.is_some();
                 if wait.on_input == OnInput::Return && has_begun && self.hint() != InputHint::None {
-                    return self.still_running(Why::Input).await;
+                    return self.still_running(WaitEnd::Input).await;
                 }
             }
             if reached(wait.quiet.and_then(|limit| quiet.since.checked_add(limit))) {
-                return self.still_running(Why::Quiet).await;
+                return self.still_running(WaitEnd::Quiet).await;
             }
             if reached(deadline) {
-                return self.still_running(Why::Limit).await;
+                return self.still_running(WaitEnd::Limit).await;
             }
         }
     }
 
-    async fn tell_if_idle(&self) {
+    async fn report_if_idle(&self) {
         let process = self.shell.status().shell;
         if input::shell_edits_line(process) || input::shell_reads_plain_lines(process) {
-            self.shell.tell(Control::LooksIdle).await;
+            self.shell.notify(Control::LooksIdle).await;
         }
     }
 
     fn hint(&self) -> InputHint {
-        input::look(self.shell.status().shell)
+        input::input_hint(self.shell.status().shell)
     }
 
-    async fn still_running(&self, why: Why) -> Result<Progress> {
-        self.tell_if_idle().await;
+    async fn still_running(&self, reason: WaitEnd) -> Result<Progress> {
+        self.report_if_idle().await;
         let (lost, input) = (self.watch.status.borrow().lost, self.hint());
-        Ok(Progress::Running(StillRunning { why, output: self.output()?, lost, input }))
+        Ok(Progress::Running(StillRunning { reason, output: self.output()?, lost, input }))
     }
 }
 
-/// The output of one command, as it comes.
+/// The output of one command, as it is recorded.
 #[derive(Debug)]
 pub struct Output {
     job: Job,
-    /// Made when it is known where the output begins.
+    /// Created when the start of the output is known.
     subscription: Option<Subscription>,
 }
 
 impl Output {
-    /// The next bytes; 0 when the command has ended and all was read. Cancelling loses nothing.
+    /// Returns the number of bytes read; 0 when the command has ended and all output was read. Cancelling loses
+    /// nothing.
     pub async fn next(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let subscription = match &mut self.subscription {
             Some(subscription) => subscription,
@@ -272,8 +273,8 @@ impl Output {
         let mut status = self.job.watch.status.clone();
         loop {
             let recorded = self.job.shell.log().len()?;
-            // The end marker is in the index before any later byte is in the log: whatever the task
-            // knows after this is enough to judge the bytes up to `recorded`.
+            // The recorder writes the end marker to the index before any later byte to the log. So once the driver
+            // has processed the index, it is known which bytes up to `recorded` belong to this command.
             self.job.shell.catch_up().await;
             let result = status.borrow_and_update().result.clone();
             let end = result.as_ref().map_or(recorded, |result| result.output.end);
@@ -293,10 +294,10 @@ impl Output {
     }
 }
 
-/// Since when nothing was printed, at least since the wait began.
+/// Tracks how long nothing was printed, counted from the start of the wait at the earliest.
 struct Quiet {
     since: Instant,
-    /// Length and time of the log. The time alone changes when output is dropped, beyond the quota.
+    /// Length and modification time of the log. Only the time changes when output beyond the quota is dropped.
     log: (u64, SystemTime),
 }
 
@@ -318,7 +319,7 @@ impl Quiet {
     }
 }
 
-async fn when(event: Option<impl Future<Output = ()>>) {
+async fn wait_for(event: Option<impl Future<Output = ()>>) {
     match event {
         Some(event) => event.await,
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! Real interactive shells for agents: exact results, no lost output, no polling.
+//! Real interactive shells for agents: exact results, complete output, no polling.
 //!
 //! # Usage
 //!
@@ -11,7 +11,7 @@
 //! let job = shell.run("cd /tmp && ls").await?;
 //! match job.wait(Wait::forever()).await? {
 //!     Progress::Finished(result) => println!("{} in {:?}", result.exit_code, result.cwd),
-//!     Progress::Running(running) => println!("still running, because of {:?}", running.why),
+//!     Progress::Running(running) => println!("still running, because of {:?}", running.reason),
 //! }
 //! shells.shut_down().await
 //! # }
@@ -19,25 +19,22 @@
 //!
 //! # Theory of operation
 //!
-//! A shell is a pane of a tmux server that belongs to us alone, with a bash inside. Two channels
-//! lead to it. Commands to tmux go through one control client. What the pane prints goes to a
-//! recorder process, which appends it to a log and writes events to an index beside it. The
-//! owner (this process) watches the index and is otherwise asleep; if it is killed, tmux, bash and
-//! the recorder go on, and the next [`Shells::open`] reads the files and continues.
+//! A shell is a pane of a private tmux server with a bash inside. Two channels lead to it. Commands to tmux go
+//! through one control client. What the pane prints goes to a recorder process, which appends it to a log and writes
+//! events to an index beside it. The owner (this process) watches the index and sleeps otherwise. If it is killed,
+//! tmux, bash and the recorder continue, and the next [`Shells::open`] reads the files and adopts the shells.
 //!
-//! A command is a file that bash evaluates at its prompt, and its beginning and end are markers in
-//! the output stream that carry a secret of their own each (`builtin.c` tells how). So a result is
-//! exactly ordered after the output that belongs to it, and nothing that a program prints can
-//! imitate one. Code that runs *inside* the shell and goes looking for the secret, or that debugs
-//! the shell from outside, is not kept from it.
+//! A command is a text in a file that bash evaluates at its prompt. Its start and end are markers in the output
+//! stream, each with a random nonce of its own (see `builtin.c`). So a result is exactly ordered after the output of
+//! its command, and nothing that a program prints can imitate it. This does not protect against code that runs
+//! *inside* the shell and searches for the nonce, or that debugs the shell from outside.
 //!
-//! A shell may be confined ([`Config::policy`]): then bash and everything it starts can write only
-//! where the policy says, reach no Unix socket and so not tmux, and touch neither log nor ledger.
+//! A shell may be confined ([`Config::policy`]): then bash and everything it starts can write only where the policy
+//! allows, cannot reach any Unix socket (and so not tmux), and cannot change the log or the ledger.
 //!
-//! Each shell has one owner (`owner`), which is a value and decides everything about it, and one driver (`driver`), a task that does
-//! what the owner decides. Handles ([`Shell`], [`Job`]) are cheap to clone;
-//! dropping them changes nothing. Waiting is done in the caller, each with limits of its own, and a
-//! wait that ends leaves the command running.
+//! Each shell has one owner (`owner`), which is a value and makes all decisions, and one driver (`driver`), a task
+//! that carries them out. Handles ([`Shell`], [`Job`]) are cheap to clone, and dropping them changes nothing. Each
+//! caller waits with limits of its own, and a wait that ends leaves the command running.
 
 mod arguments;
 mod config;
@@ -64,14 +61,14 @@ pub use config::{Config, ShellSpec, default_root};
 pub use error::{Error, Result};
 pub use helper::Helper;
 pub use input::{InputHint, Key, Signal};
-pub use job::{Job, OnInput, Output, Progress, StillRunning, Wait, Why};
+pub use job::{Job, OnInput, Output, Progress, StillRunning, Wait, WaitEnd};
 pub use keeper::keep;
 pub use launch::confine::enter;
 pub use ledger::{ShellId, Size};
 pub use marker::Seq;
 pub use output::boundary::{self, whole_lines};
 pub use output::log::{Log, Subscription, View};
-pub use output::render::{Colours, Renderer, aside, render, render_lines};
+pub use output::render::{Colours, Renderer, render, render_in_background, render_lines};
 pub use process_identity::ProcessId;
 pub use recorder::record;
 #[cfg(fuzzing)]

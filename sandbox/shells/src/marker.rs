@@ -1,25 +1,25 @@
-//! The words that the shell says to us inside its own output stream.
+//! Markers: the reports of the shell inside its own output stream.
 //!
-//! A marker is an OSC sequence, `ESC ] 7717 ; kind ; seq ; nonce ; … BEL`: invisible on every
-//! terminal, and exactly ordered with the output around it. `S` says that a command is about to
-//! start, `E` that it has ended, with its exit code and the state of the shell.
+//! A marker is an OSC sequence, `ESC ] 7717 ; kind ; seq ; nonce ; … BEL`: invisible on every terminal, and exactly
+//! ordered with the output around it. `S` reports that a command is about to start; `E` reports that it has ended,
+//! with its exit code and the state of the shell.
 //!
-//! Anybody can print such a sequence, so a candidate counts only if the digest of its nonce is the
-//! one that the owner wrote down for that kind and command ([`Expected`]). Digests, not nonces, lie
-//! on disk: whoever reads them can recognise the marker but not print it.
+//! Any program can print such a sequence, so a candidate counts only if the digest of its nonce is the one that the
+//! owner stored for that kind and command ([`Expected`]). Only digests are on disk: a program that reads them can
+//! recognise a marker but cannot print one.
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
 use sha2::{Digest as _, Sha256};
 
-/// How every marker begins.
+/// The first bytes of every marker.
 pub(crate) const INTRODUCER: &[u8] = b"\x1b]7717;";
-/// How every marker ends.
+/// The last byte of every marker.
 pub(crate) const TERMINATOR: u8 = 0x07;
 
-/// What would disturb a line of the index or the fields of a marker. The library adds all bytes beyond ASCII.
+/// The bytes that would break a line of the index or the fields of a marker. The library adds all bytes beyond ASCII.
 const ENCODED: &AsciiSet = &CONTROLS.add(b';').add(b'%');
 
-/// The number of a command within its shell; start-ups of the shell are numbered along.
+/// The number of a command within its shell. Start-ups of the shell have numbers from the same sequence.
 pub type Seq = u64;
 
 /// A secret for one marker: 128 random bits in hexadecimal.
@@ -39,19 +39,19 @@ impl Nonce {
     }
 }
 
-/// What the shell tells about itself when a command has ended.
+/// What the shell reports about itself when a command has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct EndReport {
     pub(crate) exit_code: i32,
     pub(crate) background_pid: Option<u32>,
     pub(crate) user: String,
-    pub(crate) host: String,
+    pub(crate) machine: String,
     /// Bytes, because a directory's name need not be UTF-8.
     pub(crate) cwd: Vec<u8>,
     pub(crate) python: Option<Vec<u8>>,
 }
 
-/// A well-formed marker; whether it is genuine is for [`Expected`] to say.
+/// A well-formed marker. [`Expected::confirms`] checks whether it is genuine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Marker {
     Start { seq: Seq },
@@ -59,8 +59,8 @@ pub(crate) enum Marker {
 }
 
 impl Marker {
-    /// Parses the bytes between introducer and terminator; `None` if they are not a marker.
-    /// The nonce is returned beside it.
+    /// Parses the bytes between introducer and terminator. Returns the marker and its nonce, or `None` if the bytes
+    /// are not a marker.
     pub(crate) fn parse(payload: &[u8]) -> Option<(Self, &[u8])> {
         let mut fields = payload.split(|&byte| byte == b';');
         let kind = fields.next()?;
@@ -74,7 +74,7 @@ impl Marker {
         fields.next().is_none().then_some((marker, nonce))
     }
 
-    /// The payload as the event index keeps it: with an empty nonce, since that is spent.
+    /// The payload as the index stores it: with an empty nonce, since the nonce is used up.
     pub(crate) fn print(&self) -> Vec<u8> {
         match self {
             Self::Start { seq } => format!("S;{seq};").into_bytes(),
@@ -82,7 +82,9 @@ impl Marker {
                 let pid = report.background_pid.map(|pid| pid.to_string()).unwrap_or_default();
                 let mut out = format!("E;{seq};;{};{pid};", report.exit_code).into_bytes();
                 let python = report.python.as_deref().unwrap_or_default();
-                for field in [report.user.as_bytes(), report.host.as_bytes(), &report.cwd, python] {
+                for field in
+                    [report.user.as_bytes(), report.machine.as_bytes(), &report.cwd, python]
+                {
                     out.extend(percent_encode(field, ENCODED).flat_map(str::bytes));
                     out.push(b';');
                 }
@@ -104,19 +106,19 @@ impl EndReport {
         let exit_code = number(fields.next()?)?;
         let background_pid = number(fields.next()?);
         let user = String::from_utf8_lossy(&decode(fields.next()?)).into_owned();
-        let host = String::from_utf8_lossy(&decode(fields.next()?)).into_owned();
+        let machine = String::from_utf8_lossy(&decode(fields.next()?)).into_owned();
         let cwd = decode(fields.next()?);
         let python = Some(decode(fields.next()?)).filter(|path| !path.is_empty());
-        Some(Self { exit_code, background_pid, user, host, cwd, python })
+        Some(Self { exit_code, background_pid, user, machine, cwd, python })
     }
 }
 
 /// What the shell is doing between a start marker and an end marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It reads its start-up files.
+    /// The shell reads its start-up files.
     StartUp,
-    /// It evaluates a command.
+    /// The shell evaluates a command.
     Command,
 }
 
@@ -139,8 +141,8 @@ impl Expected {
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        // A line that is still being written has no end yet and must not count. What follows it is
-        // the rest of a longer one, whose writer was killed before it cut the file to length.
+        // A line without a newline is still being written and must not count. What follows the newline is the rest of
+        // a longer line, whose writer was killed before it truncated the file.
         let mut words = text.split_once('\n')?.0.split(' ');
         let seq = words.next()?.parse().ok()?;
         let kind = match words.next()? {
@@ -151,7 +153,7 @@ impl Expected {
         Some(Self { seq, kind, start: words.next()?.to_owned(), end: words.next()?.to_owned() })
     }
 
-    /// Whether a marker with this nonce is the shell's own.
+    /// Whether a marker with this nonce is genuine.
     pub(crate) fn confirms(&self, marker: &Marker, nonce: &[u8]) -> bool {
         let wanted = match marker {
             Marker::Start { .. } => &self.start,
@@ -185,7 +187,7 @@ mod tests {
             exit_code: 130,
             background_pid: Some(77),
             user: "me".into(),
-            host: "here".into(),
+            machine: "here".into(),
             cwd: b"/a;b\n%41\xff\"\\ c".to_vec(),
             python: None,
         };
@@ -199,7 +201,7 @@ mod tests {
     fn fields_are_decoded_and_what_is_no_escape_stays() {
         let (marker, _) = Marker::parse(b"E;1;n;0;;%zz;%+A;/%4%3b;%C3%BC\xff%").unwrap();
         let Marker::End { report, .. } = marker else { panic!("{marker:?}") };
-        assert_eq!((&*report.user, &*report.host), ("%zz", "%+A"));
+        assert_eq!((&*report.user, &*report.machine), ("%zz", "%+A"));
         assert_eq!(report.cwd, b"/%4;");
         assert_eq!(report.python.as_deref(), Some(&b"\xc3\xbc\xff%"[..]));
     }

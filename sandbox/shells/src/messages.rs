@@ -1,21 +1,21 @@
-//! What handles say to the task of their shell.
+//! The messages from handles to the driver of their shell.
 
 use tokio::sync::oneshot;
 
 use super::{input::Key, input::Signal, job::JobWatch, ledger::Size};
 use crate::Result;
 
-/// Where the answer to a message goes.
+/// The channel for the answer to a message.
 pub(crate) type Answer<T = ()> = oneshot::Sender<Result<T>>;
 
-/// Everything that a shell can be asked. Messages are handled in the order of their arrival.
+/// Everything that a handle can ask of a shell. Messages are handled in order of arrival.
 #[derive(Debug)]
 pub(crate) enum Control {
     Run {
         text: Vec<u8>,
         answer: Answer<JobWatch>,
     },
-    /// Bytes for the terminal, as if typed.
+    /// Types these bytes into the terminal.
     Type {
         bytes: Vec<u8>,
         answer: Answer,
@@ -32,15 +32,15 @@ pub(crate) enum Control {
         size: Size,
         answer: Answer,
     },
-    /// The shell is to write down its environment.
+    /// Makes the shell write its environment to the file `exports`.
     Exports {
         answer: Answer,
     },
-    /// Somebody wants to know what is in the index by now.
+    /// Answered when the driver has processed all lines that are in the index now.
     CatchUp {
         answer: Answer,
     },
-    /// A waiting caller found the command quiet and the shell at a prompt.
+    /// A caller waiting for a command found it quiet and the shell at a prompt.
     LooksIdle,
     Close {
         answer: Answer,

@@ -23,10 +23,11 @@ use super::{
 use crate::{Error, Result};
 use sandbox_members::MARK_VARIABLE;
 
-/// How long a shell may take to write down its environment.
+/// How long a shell may take to write its environment to a file.
 const EXPORTS_LIMIT: Duration = Duration::from_secs(5);
 
-/// A shell: one persistent bash, and its successors if it dies. Clones speak to the same one; dropping them leaves it alone.
+/// A shell: one persistent bash, and its replacements if it dies. Clones refer to the same shell; dropping them does
+/// not affect it.
 #[derive(Debug, Clone)]
 pub struct Shell(Arc<Shared>);
 
@@ -47,19 +48,19 @@ struct Shared {
 /// Whether a person who attaches may type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Watches only.
+    /// The person can only watch.
     ReadOnly,
-    /// Types along.
+    /// The person can type.
     Full,
 }
 
-/// The channels through which a shell's task is seen.
+/// The channels between the handles of a shell and its driver.
 #[derive(Debug)]
 pub(crate) struct Channels {
     pub(crate) controls: mpsc::Sender<Control>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) job: watch::Receiver<Option<JobWatch>>,
-    /// Whether nothing is left of the shell.
+    /// Whether all processes and files of the shell are gone.
     pub(crate) gone: watch::Receiver<bool>,
 }
 
@@ -79,12 +80,12 @@ impl Shell {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Its name.
+    /// The name of the shell.
     pub fn id(&self) -> &ShellId {
         &self.0.id
     }
 
-    /// What it is doing now.
+    /// The present status of the shell.
     pub fn status(&self) -> Status {
         self.0.status.borrow().clone()
     }
@@ -94,7 +95,7 @@ impl Shell {
         self.0.status.borrow().size
     }
 
-    /// The latest command, running or ended; also one that an earlier owner started.
+    /// The latest command, running or ended, even if an earlier owner started it.
     pub fn latest(&self) -> Option<Job> {
         let watch = self.0.job.borrow().clone();
         watch.map(|watch| Job::new(self.clone(), watch))
@@ -105,38 +106,38 @@ impl Shell {
         &self.0.log
     }
 
-    /// Runs a text as if it were typed at the prompt: any number of lines, heredocs, definitions.
-    /// It may not contain NUL, which bash cannot represent. Fails if a command is running.
+    /// Runs a text as if it were typed at the prompt: any number of lines, here-documents, definitions. It must not
+    /// contain NUL, which bash cannot represent. Fails if a command is running.
     pub async fn run(&self, text: impl Into<Vec<u8>>) -> Result<Job> {
         let text = text.into();
         if let Some(place) = memchr::memchr(0, &text) {
             return Err(Error::Invalid(format!(
-                "the command has a NUL byte at {place}; bash cannot take it, remove or encode it"
+                "the command has a NUL byte at {place}, which bash cannot represent; remove or encode it"
             )));
         }
-        let watch = self.ask(|answer| Control::Run { text, answer }).await?;
+        let watch = self.request(|answer| Control::Run { text, answer }).await?;
         Ok(Job::new(self.clone(), watch))
     }
 
-    /// The environment that the shell gives to programs, as it is now: what was exported in it, without
-    /// what belongs to the shell alone. The shell is asked by a key, at its prompt, and runs nothing for that; so
-    /// this fails if a command is running.
+    /// Returns the environment that the shell gives to programs: its exported variables, except those that concern
+    /// only the shell itself. The shell is asked by a key at its prompt and runs no command for it, so this fails if
+    /// a command is running.
     pub async fn exports(&self) -> Result<Vec<(OsString, OsString)>> {
-        const ITS_OWN: [&str; 5] = [MARK_VARIABLE, "_", "PWD", "OLDPWD", "SHLVL"];
+        const SHELL_ONLY: [&str; 5] = [MARK_VARIABLE, "_", "PWD", "OLDPWD", "SHLVL"];
         let reading = || Error::io("reading the shell's exports");
-        // Two who ask at once would take each other's answer.
+        // One at a time: two callers would read each other's answer.
         let _turn = self.0.exporting.lock().await;
         self.wait_until_started().await;
         let path = self.0.dir.exports();
-        // Also if nobody waits for the answer any more.
-        let _emptied = Emptied(&path);
+        // The file is emptied even if this call is cancelled.
+        let _empty_on_drop = EmptyOnDrop(&path);
         let watch = self.0.watcher.watch(&path).map_err(reading())?;
-        self.ask(|answer| Control::Exports { answer }).await?;
+        self.request(|answer| Control::Exports { answer }).await?;
         let writing = async {
             loop {
                 let grown = watch.grown();
                 let exports = fs::read(&path).map_err(reading())?;
-                // Each variable has a NUL at its end, and so has the whole.
+                // Each variable ends with a NUL, and so does the whole list.
                 if exports.ends_with(b"\0\0") || exports == b"\0" {
                     return Ok(exports);
                 }
@@ -152,34 +153,34 @@ impl Shell {
             let (name, value) = (variable[..equals].to_vec(), variable[equals + 1..].to_vec());
             Some((OsString::from_vec(name), OsString::from_vec(value)))
         });
-        Ok(variables.filter(|(name, _)| !ITS_OWN.iter().any(|own| name == own)).collect())
+        Ok(variables.filter(|(name, _)| !SHELL_ONLY.iter().any(|own| name == own)).collect())
     }
 
     /// Types bytes into the terminal, exactly as they are. Add `\r` for the Enter key.
     pub async fn type_bytes(&self, bytes: impl Into<Vec<u8>>) -> Result<()> {
         let bytes = bytes.into();
-        self.ask(|answer| Control::Type { bytes, answer }).await
+        self.request(|answer| Control::Type { bytes, answer }).await
     }
 
     /// Presses keys, one after the other.
     pub async fn press(&self, keys: impl Into<Vec<Key>>) -> Result<()> {
         let keys = keys.into();
-        self.ask(|answer| Control::Press { keys, answer }).await
+        self.request(|answer| Control::Press { keys, answer }).await
     }
 
-    /// Signals the programs in the foreground, or the shell's own command if there are none.
+    /// Sends a signal to the foreground programs, or to the shell's own command if there are none.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
-        self.ask(|answer| Control::Signal { signal, answer }).await
+        self.request(|answer| Control::Signal { signal, answer }).await
     }
 
     /// Changes the size of the terminal.
     pub async fn resize(&self, size: Size) -> Result<()> {
-        self.ask(|answer| Control::Resize { size, answer }).await
+        self.request(|answer| Control::Resize { size, answer }).await
     }
 
-    /// Ends the shell with all its programs and removes its files. Closing twice is harmless.
+    /// Ends the shell with all its programs, and removes its files. Closing twice is harmless.
     pub async fn close(&self) -> Result<()> {
-        match self.ask(|answer| Control::Close { answer }).await {
+        match self.request(|answer| Control::Close { answer }).await {
             Err(Error::ShellClosed(_) | Error::ServerGone) => Ok(()),
             result => result,
         }
@@ -198,14 +199,14 @@ impl Shell {
         arguments
     }
 
-    /// The same as a line for a shell.
+    /// The command line with which a person can attach to the shell, quoted for `sh`.
     pub fn attach_command(&self, access: Access) -> String {
         let arguments = self.attach_arguments(access);
         let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
         shlex::try_join(words.iter().map(|word| &**word)).expect("no argument has a NUL byte")
     }
 
-    /// Returns when the shell is past its start, one way or the other.
+    /// Returns when the start of the shell has succeeded or failed.
     pub(crate) async fn wait_until_started(&self) -> Phase {
         let mut status = self.0.status.clone();
         match status.wait_for(|status| status.phase != Phase::Starting).await {
@@ -214,30 +215,30 @@ impl Shell {
         }
     }
 
-    /// Returns when the shell is over and nothing of it is left.
+    /// Returns when the shell is closed and all its processes and files are gone.
     pub(crate) async fn wait_until_gone(&self) {
-        // A driver that is gone without a word leaves nothing to wait for either.
+        // If the driver has ended without this notice, there is nothing to wait for either.
         let _ = self.0.gone.clone().wait_for(|is_gone| *is_gone).await;
     }
 
-    /// Whether nothing of the shell is left, and nothing of it is being ended.
+    /// Whether all processes and files of the shell are gone, or no driver is left to remove them.
     pub(crate) fn is_gone(&self) -> bool {
         *self.0.gone.borrow() || self.0.controls.is_closed()
     }
 
-    /// Returns when the task has taken in everything that is in the index by now.
+    /// Returns when the driver has processed all lines that are in the index now.
     pub(crate) async fn catch_up(&self) {
-        // A shell that is over has taken in everything.
-        let _ = self.ask(|answer| Control::CatchUp { answer }).await;
+        // An error means that the shell is closed; then there is nothing left to process.
+        let _ = self.request(|answer| Control::CatchUp { answer }).await;
     }
 
-    /// Tells the task something that needs no answer.
-    pub(crate) async fn tell(&self, control: Control) {
-        // A shell that is over needs to be told nothing.
+    /// Sends the driver a message that needs no answer.
+    pub(crate) async fn notify(&self, control: Control) {
+        // An error means that the shell is closed; then the message does not matter.
         let _ = self.0.controls.send(control).await;
     }
 
-    async fn ask<T>(&self, control: impl FnOnce(Answer<T>) -> Control) -> Result<T> {
+    async fn request<T>(&self, control: impl FnOnce(Answer<T>) -> Control) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         let closed = || match self.status().phase {
             Phase::Lost => Error::ServerGone,
@@ -248,13 +249,13 @@ impl Shell {
     }
 }
 
-/// A private file that is to be empty afterwards.
-struct Emptied<'a>(&'a Path);
+/// Empties a private file when dropped.
+struct EmptyOnDrop<'a>(&'a Path);
 
-impl Drop for Emptied<'_> {
+impl Drop for EmptyOnDrop<'_> {
     fn drop(&mut self) {
         if let Err(error) = private_files::overwrite(self.0, b"") {
-            warn!(%error, "exports of a shell stay in a private file");
+            warn!(%error, "the file with a shell's exports could not be emptied; it is private to the user");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The states of a shell and of a command, and what is known in each.
+//! The public states of a shell and of a command.
 
 use std::{
     ffi::OsString,
@@ -15,33 +15,33 @@ use process_identity::ProcessId;
 /// What a shell is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// The shell is on its way to its first prompt.
+    /// The shell has not reached its first prompt yet.
     Starting,
     /// The shell waits at its prompt.
     Idle,
     /// This command is running.
     Running(Seq),
-    /// The shell is over.
+    /// The shell is closed.
     Closed,
-    /// It is over because the tmux server has died.
+    /// The shell ended because the tmux server died.
     Lost,
 }
 
 impl Phase {
-    /// Whether nothing more can come of the shell.
+    /// Whether the shell has ended for good.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Closed | Self::Lost)
     }
 }
 
-/// A shell at a glance.
+/// The present status of a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// What it is doing.
+    /// What the shell is doing.
     pub phase: Phase,
     /// The shell's directory at its latest prompt.
     pub cwd: PathBuf,
-    /// The shell.
+    /// The process of the shell.
     pub shell: ProcessId,
     /// The size of its terminal.
     pub size: Size,
@@ -49,64 +49,64 @@ pub struct Status {
     pub restarts: u32,
 }
 
-/// How a command came to its end.
+/// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// The shell is at its prompt again.
     AtPrompt,
-    /// The shell itself ended (`exit`, `exec`, `set -e`, a signal). A new one has been started in
-    /// the directory of the latest prompt; variables and functions are gone.
+    /// The shell itself ended (`exit`, `exec`, `set -e`, a signal). A new one was started in the directory of the
+    /// latest prompt; variables and functions are lost.
     ShellExited,
-    /// The shell was closed under it.
+    /// The shell was closed while the command ran.
     ShellClosed,
     /// The tmux server died, and the shell with it.
     ServerGone,
 }
 
-/// What is known of a command that has ended.
+/// The result of a command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandResult {
-    /// The command.
+    /// The number of the command.
     pub seq: Seq,
-    /// The status as `$?` shows it; 128 + n after signal n, and -1 where there is none to know.
+    /// The exit status as `$?` shows it; 128 + n after signal n, and -1 if it is unknown.
     pub exit_code: i32,
     /// How it ended.
     pub ended: Ended,
     /// The shell's directory afterwards.
     pub cwd: PathBuf,
-    /// From the start of the evaluation to its end, as the recorder saw them.
+    /// The time from start to end of the command, as the recorder saw its markers.
     pub duration: Duration,
     /// The latest background process of the shell (`$!`).
     pub background_pid: Option<u32>,
-    /// The `python` (or `python3`) that the shell would run.
+    /// The path of the `python` (or `python3`) that the shell would run.
     pub python: Option<PathBuf>,
     /// The shell's user name.
     pub user: String,
-    /// The name of the machine.
-    pub host: String,
-    /// Where in the shell's log the output lies.
+    /// The name of the machine (its host name).
+    pub machine: String,
+    /// The range of the shell's log that holds the output.
     pub output: Range<u64>,
-    /// Bytes of output that could not be kept (quota, disk full); 0 as a rule.
+    /// Bytes of output that could not be recorded (quota, full disk); usually 0.
     pub lost: u64,
 }
 
-/// What a job's handle can see.
+/// The status of a command, as its handle sees it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JobStatus {
     pub(crate) started: Option<Started>,
-    /// Bytes of output that could not be kept, as far as is known.
+    /// Bytes of output that could not be recorded, as far as is known.
     pub(crate) lost: u64,
     pub(crate) result: Option<Arc<CommandResult>>,
 }
 
-/// The start marker's place in the log and in time.
+/// The log offset and the time of the start marker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
     pub(crate) offset: u64,
     pub(crate) at: SystemTime,
 }
 
-/// A path as the shell reports it.
+/// Converts a path as the shell reports it.
 pub(crate) fn path(bytes: Vec<u8>) -> PathBuf {
     OsString::from_vec(bytes).into()
 }

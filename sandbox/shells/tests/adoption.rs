@@ -1,4 +1,4 @@
-//! What the next owner finds, and what it must not take away.
+//! Adoption: what the next owner finds, and what it must not remove.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -15,7 +15,7 @@ use sandbox_test_support::{
 };
 
 #[test]
-fn an_owner_that_cannot_find_out_takes_nothing_away() {
+fn an_owner_that_lacks_descriptors_removes_nothing() {
     test(async {
         let home = Home::new();
         let mut owner = Owner::run(&home, "echo on; read -r x; echo \"got $x\"");
@@ -23,7 +23,7 @@ fn an_owner_that_cannot_find_out_takes_nothing_away() {
         owner.kill();
         let log = home.root().join("shells/a/log");
         let (mut failed, mut found) = (0, 0);
-        // With ever more descriptors it fails at ever later steps.
+        // With each additional descriptor the owner fails at a later step.
         for limit in 8..40 {
             let mut command = Command::new("sh");
             command.args(["-c", "ulimit -n $0; exec \"$@\"", &limit.to_string()]);
@@ -51,7 +51,7 @@ fn an_owner_that_cannot_find_out_takes_nothing_away() {
 }
 
 #[test]
-fn an_owner_that_may_not_start_takes_nothing_away() {
+fn an_owner_with_an_unenforceable_policy_removes_nothing() {
     test(async {
         let home = Home::new();
         let mut owner = Owner::run(&home, "echo on; read -r x; echo \"got $x\"");
@@ -71,7 +71,7 @@ fn an_owner_that_may_not_start_takes_nothing_away() {
     });
 }
 
-/// Only root can make a directory of somebody else.
+/// Only root can create a directory that belongs to another user.
 #[test]
 fn a_state_directory_of_another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
@@ -93,7 +93,7 @@ fn the_latest_command_is_known_although_its_shell_and_its_owner_are_gone() {
         let home = Home::new();
         let (begun, gate) = (home.work().join("begun"), home.work().join("gate"));
         Command::new("mkfifo").arg(&gate).status().unwrap();
-        // A shell that takes its time before its first word.
+        // A bash that waits at a gate before it prints anything.
         let bash = home.work().join("bash");
         let script = "#!/bin/sh\nif rm DIR/slow; then touch DIR/begun; read -r x <DIR/gate; fi\nexec bash \"$@\"\n";
         fs::write(&bash, script.replace("DIR", home.work().to_str().unwrap())).unwrap();
@@ -114,7 +114,7 @@ fn the_latest_command_is_known_although_its_shell_and_its_owner_are_gone() {
         assert_eq!(text_of(&shell, &result), "last words\nexit\n");
         drop((job, shell, shells));
 
-        // Long after, and after another shell, which is killed at its prompt.
+        // Later, after another shell was killed at its prompt.
         let index = home.root().join("shells/a/index");
         let ends = || fs::read_to_string(&index).unwrap().matches(" E;").count();
         for (command, code, next) in [("echo one; exit 9", 9, 2), ("echo two; (exit 4)", 4, 2)] {
@@ -144,7 +144,7 @@ fn the_latest_command_is_known_although_its_shell_and_its_owner_are_gone() {
 }
 
 #[test]
-fn who_waits_for_the_end_of_an_owner_finds_the_directory_whole() {
+fn an_owner_that_waits_for_the_lock_finds_a_usable_directory() {
     test(async {
         let home = Home::new();
         let first = home.open().await;
@@ -152,7 +152,7 @@ fn who_waits_for_the_end_of_an_owner_finds_the_directory_whole() {
         let (ended, next) = tokio::join!(first.shut_down(), Shells::open(home.config()));
         ended.unwrap();
         let next = next.unwrap();
-        // Its lock is the one that others find.
+        // The new owner's lock is the one that other processes find.
         assert!(matches!(Shells::open(home.config()).await, Err(Error::RootInUse { .. })));
         let shell = home.shell(&next, "a").await;
         assert_eq!(run(&shell, "echo mine").await, (0, "mine\n".into()));
@@ -162,7 +162,7 @@ fn who_waits_for_the_end_of_an_owner_finds_the_directory_whole() {
 }
 
 #[test]
-fn a_shell_whose_maker_was_called_off_is_somebodys() {
+fn a_shell_is_listed_although_its_creation_was_cancelled() {
     test(async {
         let home = Home::new();
         let gate = home.work().join("gate");
@@ -193,7 +193,7 @@ fn a_shell_whose_maker_was_called_off_is_somebodys() {
 }
 
 #[test]
-fn a_tmux_that_does_not_work_is_named_as_the_reason() {
+fn a_broken_tmux_is_named_in_the_error() {
     test(async {
         let home = Home::new();
         let tmux = home.work().join("tmux");
@@ -225,7 +225,7 @@ fn new_shells_have_the_environment_of_the_present_owner() {
         let now = [("ODD", odd), ("KEPT", "3"), ("TMUX", "mine")];
         assert_eq!(run("b", show, &now), format!("{odd}||||"));
         assert_eq!(run("b", "echo $KEPT", &now), "3\n");
-        // Also where another shell takes the place of one that an earlier owner has started.
+        // Also for the replacement of a shell that an earlier owner has started.
         assert_eq!(run("a", "printf %s \"$OLD\"; exec true", &now), "1");
         assert_eq!(run("a", show, &now), format!("{odd}||||"));
         home.open().await.shut_down().await.unwrap();

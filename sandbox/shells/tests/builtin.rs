@@ -1,4 +1,4 @@
-//! What the shells load to run commands: what it must not spoil, and what it must not need.
+//! The builtin that the shells load: what it must preserve, and what it must not depend on.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -8,7 +8,7 @@ use sandbox_shells::Error;
 use sandbox_test_support::{Home, finish, run, test, until_printed, within};
 
 #[test]
-fn a_command_finds_the_shell_as_the_one_before_has_left_it() {
+fn a_command_finds_the_state_that_the_previous_one_left() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -20,30 +20,30 @@ fn a_command_finds_the_shell_as_the_one_before_has_left_it() {
         assert_eq!(run(&shell, "fc -ln -1 -1").await.1.trim(), "echo $_");
         run(&shell, "echo again").await;
         assert_eq!(run(&shell, "fc -s").await, (0, "echo again\nagain\n".into()));
-        // What bash gives up is over with its code, here and in a subshell.
+        // A text that bash aborts ends with its exit code, here and in a subshell.
         assert_eq!(run(&shell, "true").await.0, 0);
         assert_eq!(run(&shell, "declare -i n; n=1/0; echo not reached").await.0, 1);
         let (code, output) = run(&shell, "x=$(n=1/0); sleep 0.1; echo late").await;
         assert!(code == 0 && output.ends_with("late\n"), "{code}: {output}");
         assert_eq!(run(&shell, "(n=1/0) & wait; echo late").await.0, 0);
-        // What the prompt starts is nobody's program.
+        // A program started by PROMPT_COMMAND does not count as a person's program.
         let holding =
             "PROMPT_COMMAND='bash -c \"echo holding; until [ -e go ]; do sleep 0.01; done\"'";
         let end = finish(&shell, holding).await.output.end;
         until_printed(&shell, end, "holding").await;
         let let_go = async {
-            // The shell is asked first.
+            // Let the command be requested first.
             tokio::task::yield_now().await;
             fs::write(home.work().join("go"), "").unwrap();
         };
         let (next, ()) = tokio::join!(run(&shell, "echo next"), let_go);
         assert_eq!(next, (0, "next\n".into()));
         run(&shell, "PROMPT_COMMAND=").await;
-        // Scripts close what they do not know.
+        // Scripts may close all descriptors that they do not know.
         run(&shell, "for n in {3..255}; do eval \"exec $n>&-\"; done").await;
         assert_eq!(run(&shell, "echo open").await, (0, "open\n".into()));
         assert_eq!(shell.status().restarts, 0);
-        // A shell that ends before it has heard of a command does not answer for it.
+        // A shell that ends before it has taken a command does not provide its exit code.
         run(&shell, "PROMPT_COMMAND='exit 9'").await;
         let result = finish(&shell, "touch made").await;
         let is_made = home.work().join("made").exists();
@@ -53,7 +53,7 @@ fn a_command_finds_the_shell_as_the_one_before_has_left_it() {
 }
 
 #[test]
-fn a_start_up_file_that_fails_does_not_keep_the_shell_from_starting() {
+fn a_shell_starts_although_its_start_up_file_fails() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;

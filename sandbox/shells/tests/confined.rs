@@ -1,4 +1,4 @@
-//! Shells within walls: what the kernel refuses to a confined shell, and what still works.
+//! Confined shells: what Linux denies them, and what still works.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -8,7 +8,7 @@ use sandbox_isolation::{self as isolation, Level, Limits, Network, Policy};
 use sandbox_shells::{Config, Ended, Error, Key, Shell, Shells};
 use sandbox_test_support::{Home, ended, finish, landlock_works, run, test, until_printed, within};
 
-/// A directory for temporary files, and one outside of all walls.
+/// A directory for temporary files, and one that confined shells must not write to.
 fn places(home: &Home) -> (PathBuf, PathBuf) {
     let places = ["temporary", "outside"].map(|name| home.root().parent().unwrap().join(name));
     for place in &places {
@@ -31,8 +31,8 @@ async fn confined(home: &Home, shells: &Shells, name: &str, policy: &Policy) -> 
     within("creating a shell", shells.create_confined(spec, policy)).await.unwrap()
 }
 
-/// Runs a test with a confined shell `a`, where the kernel can confine it.
-fn within_walls(body: impl AsyncFnOnce(&Home, Shells, Shell)) {
+/// Runs a test with a confined shell `a`, if Linux can confine it.
+fn with_confined_shell(body: impl AsyncFnOnce(&Home, Shells, Shell)) {
     if landlock_works() {
         test(async {
             let home = Home::new();
@@ -53,14 +53,14 @@ async fn allowed(shell: &Shell, text: &str) {
 
 #[test]
 fn a_confined_shell_writes_only_where_it_may() {
-    within_walls(async |home, shells, shell| {
+    with_confined_shell(async |home, shells, shell| {
         let free = home.shell(&shells, "free").await;
         for text in [
             "echo x >a && mkdir d && mv a d/b && rm -r d",
             "echo x >\"$TMPDIR/a\" && rm \"$TMPDIR/a\"",
             "f=$(mktemp) && echo x >\"$f\" && rm \"$f\"",
             "cat \"$OUTSIDE/file\" >/dev/null && echo x >/dev/tty",
-            // Here-documents of this size lie in a temporary file.
+            // bash keeps here-documents of this size in a temporary file.
             "wc -c <<E\n$(head -c 100000 /dev/zero | tr '\\0' x)\nE",
             "python3 -c 'import pty, os; os.close(pty.openpty()[1])'",
             "[ \"$(cat <(echo through a pipe))\" = 'through a pipe' ]",
@@ -74,7 +74,7 @@ fn a_confined_shell_writes_only_where_it_may() {
             "rm \"$OUTSIDE/file\"",
             "ln -s \"$OUTSIDE\" door; echo x >door/file",
             "setsid -w sh -c 'echo x >\"$OUTSIDE/new\"'",
-            // What the sandbox itself lives by.
+            // Files of the sandbox itself.
             "echo x >>\"$ROOT/shells/a/log\"",
             "echo x >>\"$ROOT/shells/a/index\"",
             "echo x >|\"$ROOT/shells/a/expected\"",
@@ -90,7 +90,7 @@ fn a_confined_shell_writes_only_where_it_may() {
         }
         assert_eq!(fs::read(places(home).1.join("file")).unwrap(), b"kept");
         assert!(!places(home).1.join("new").exists());
-        // It was the policy that refused: a free shell may do such things.
+        // The policy caused the denial: an unconfined shell may do such things.
         let text = format!("echo x >{0}/new && rm {0}/new", places(home).1.display());
         allowed(&free, &text).await;
         shells.shut_down().await.unwrap();
@@ -98,8 +98,8 @@ fn a_confined_shell_writes_only_where_it_may() {
 }
 
 #[test]
-fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
-    within_walls(async |home, shells, shell| {
+fn a_confined_shell_cannot_reach_tmux_or_signal_processes_outside() {
+    with_confined_shell(async |home, shells, shell| {
         let free = home.shell(&shells, "free").await;
         let list = format!("tmux -S {}/tmux list-sessions", home.root().display());
         allowed(&free, &list).await;
@@ -115,7 +115,7 @@ fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
                 refused(&shell, &signal).await;
             }
         }
-        // Allowed on request, and then all of them are.
+        // If the policy allows Unix sockets, it allows all of them.
         let policy = Policy { unix_sockets: true, ..policy(home) };
         let social = confined(home, &shells, "social", &policy).await;
         allowed(&social, socket).await;
@@ -124,8 +124,8 @@ fn a_confined_shell_cannot_reach_tmux_or_signal_its_keepers() {
 }
 
 #[test]
-fn everything_else_works_as_in_a_free_shell() {
-    within_walls(async |home, shells, shell| {
+fn everything_else_works_as_in_an_unconfined_shell() {
+    with_confined_shell(async |home, shells, shell| {
         assert_eq!(run(&shell, "cd /usr; echo $PWD; (exit 3)").await, (3, "/usr\n".into()));
         let job = shell.run("bash -c 'echo up; exec sleep 100'").await.unwrap();
         until_printed(&shell, 0, "up").await;
@@ -139,7 +139,7 @@ fn everything_else_works_as_in_a_free_shell() {
         shell.type_bytes("bob\r").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
 
-        // A shell that replaces another has the same walls, under the next owner too.
+        // A replacement of the shell has the same policy, and so has one that the next owner starts.
         let escape = "echo x >\"$OUTSIDE/new\"";
         assert_eq!(finish(&shell, "exit 4").await.ended, Ended::ShellExited);
         refused(&shell, escape).await;
@@ -180,7 +180,7 @@ fn the_network_of_a_shell_is_as_chosen() {
 }
 
 #[test]
-fn limits_bite_in_a_shell_and_spare_its_keepers() {
+fn limits_apply_to_a_shell_and_not_to_its_recorder() {
     test(async {
         const MIB: u64 = 1 << 20;
         let home = Home::new();
@@ -193,7 +193,7 @@ fn limits_bite_in_a_shell_and_spare_its_keepers() {
         };
         let policy = Policy { limits, ..Policy::default() };
         let shell = confined(&home, &shells, "a", &policy).await;
-        // In a program of its own: the shell's own time goes on to the next command.
+        // In a separate program, because the CPU time of the shell itself accumulates over commands.
         let spin = "bash -c 'while :; do :; done'";
         assert_eq!(finish(&shell, spin).await.exit_code, 128 + 24, "SIGXCPU");
         assert_ne!(finish(&shell, "head -c 2000000 /dev/zero >big").await.exit_code, 0);
@@ -201,7 +201,7 @@ fn limits_bite_in_a_shell_and_spare_its_keepers() {
         let grow = "bash -c 'x=$(head -c 400000000 /dev/zero | tr \"\\0\" x)'";
         assert_ne!(finish(&shell, grow).await.exit_code, 0);
         assert_eq!(run(&shell, "ulimit -Hu").await, (0, "4321\n".into()));
-        // The log is not a file of the shell's: it may grow beyond.
+        // The limit on file sizes does not apply to the log, which another process writes.
         let result = finish(&shell, "head -c 3000000 /dev/zero | tr '\\0' x").await;
         assert_eq!((result.exit_code, result.lost), (0, 0));
         assert_eq!(result.output.end - result.output.start, 3_000_000);
@@ -210,7 +210,7 @@ fn limits_bite_in_a_shell_and_spare_its_keepers() {
 }
 
 #[test]
-fn what_cannot_be_enforced_is_not_started() {
+fn a_policy_that_cannot_be_enforced_starts_no_shell() {
     if !landlock_works() {
         return;
     }
@@ -238,7 +238,7 @@ fn what_cannot_be_enforced_is_not_started() {
     });
 }
 
-/// Shared memory is open to every confined shell, and so would be the policies in it.
+/// Every confined shell may write to shared memory, so a policy stored there could be changed.
 #[test]
 fn the_state_directory_is_nowhere_that_every_shell_may_write() {
     if !landlock_works() {
@@ -266,8 +266,8 @@ fn the_state_directory_is_nowhere_that_every_shell_may_write() {
 }
 
 #[test]
-fn a_confined_shell_tells_what_it_exports() {
-    within_walls(async |_, shells, shell| {
+fn a_confined_shell_reports_its_exports() {
+    with_confined_shell(async |_, shells, shell| {
         run(&shell, "set -o vi; export SAID='by a\nconfined shell'").await;
         let before = shell.log().len().unwrap();
         let exports = shell.exports().await.unwrap();

@@ -1,5 +1,4 @@
-//! What random faults (`tests/chaos`) have found: files that were cut short, disks that were full, and
-//! others in tmux.
+//! Bugs found by random faults (`tests/chaos`): truncated files, full disks, and bugs of tmux.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -12,14 +11,14 @@ use sandbox_shells::{Config, ProcessId};
 use sandbox_test_support::{Home, ended, id, run, start_of, test, text_of, until_printed, within};
 
 #[test]
-fn a_damaged_process_number_does_not_lead_to_somebody_else() {
+fn a_damaged_process_number_does_not_lead_to_another_process() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
         let process = shell.status().shell;
         drop((shell, shells));
-        // Cut short, the number of another process: here it is ours.
+        // A truncated number may name another process; here it is this test.
         let pid = home.root().join("shells/a/pid");
         for text in [std::process::id().to_string(), String::new()] {
             fs::write(&pid, text).unwrap();
@@ -49,14 +48,14 @@ fn after_a_restart_a_command_has_lost_only_what_it_printed_itself() {
         job.started().await.unwrap();
         shell.type_bytes("word\r").await.unwrap();
         let lost = ended(&job).await.lost;
-        // What was typed is shown, too.
+        // The terminal also echoes the typed word.
         assert_eq!(lost, "word\r\nword\r\n".len() as u64);
         shells.shut_down().await.unwrap();
     });
 }
 
 #[test]
-fn output_that_was_cut_from_a_log_is_told_as_lost() {
+fn output_that_was_truncated_from_a_log_is_reported_as_lost() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -70,7 +69,7 @@ fn output_that_was_cut_from_a_log_is_told_as_lost() {
         let result = ended(&job).await;
         assert_eq!((result.exit_code, result.lost), (0, "gone\r\n".len() as u64));
         assert!(text_of(&shell, &result).ends_with("kept\n"));
-        // Only that command has lost something.
+        // The next command has lost nothing.
         let next = ended(&shell.run("echo next").await.unwrap()).await;
         assert_eq!((next.lost, &*text_of(&shell, &next)), (0, "next\n"));
         shells.shut_down().await.unwrap();
@@ -78,13 +77,13 @@ fn output_that_was_cut_from_a_log_is_told_as_lost() {
 }
 
 #[test]
-fn clients_of_former_owners_are_ended() {
+fn control_clients_of_earlier_owners_are_ended() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
         run(&shell, "kept=yes").await;
-        // Like the client of a killed owner that tmux does not let go.
+        // Like the control client of a killed owner that tmux has not detached.
         let mut client = Command::new("tmux")
             .arg("-S")
             .arg(home.root().join("tmux"))

@@ -1,12 +1,12 @@
-//! Commands whose end comes at a bad moment.
+//! Commands that end at an unfortunate moment.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
 use sandbox_shells::{Key, Signal};
 use sandbox_test_support::{Home, ended, run, start_of, test, until_printed};
 
-/// A Ctrl-C that is still on its way when the program dies meets the shell while it reports, and makes
-/// the kernel throw away what the terminal has not delivered.
+/// If Ctrl-C arrives when the program has died, it reaches the shell during its report, and Linux discards output
+/// that the terminal has not delivered.
 #[test]
 fn the_code_is_known_however_fast_signals_follow_each_other() {
     test(async {
@@ -21,7 +21,7 @@ fn the_code_is_known_however_fast_signals_follow_each_other() {
             shell.signal(Signal::Terminate).await.unwrap();
             shell.signal(Signal::Kill).await.unwrap();
             let code = ended(&job).await.exit_code;
-            // The interrupt may come before the shell has taken the program's code.
+            // The interrupt may arrive before the shell has collected the program's exit code.
             assert!(matches!(code, 137 | 130), "round {round}: {code}");
         }
         assert_eq!(run(&shell, "echo after").await, (0, "after\n".into()));

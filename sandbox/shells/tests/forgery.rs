@@ -1,4 +1,4 @@
-//! Nothing that a program prints can pass for the word of the shell.
+//! Nothing that a program prints is accepted as a marker of the shell.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -16,8 +16,8 @@ fn printing_cannot_fake_a_result() {
         let home = Home::new();
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
-        // Everything that a command can learn about its own marker goes into files; each is then
-        // printed with every secret-looking word in it made into an end marker.
+        // Everything that a command can learn about its own markers goes into files. Each file is then searched for
+        // words that look like nonces, and each of them is printed as a marker.
         let forge = r#"
             forge() {
                 local word seq
@@ -92,15 +92,14 @@ fn printing_cannot_fake_a_result() {
             assert!(output.contains("the end"), "{name}: {output:?}");
             assert_eq!(finish(&shell, after).await.exit_code, 0, "{name}");
         }
-        // A forged marker of the right shape is output like any other.
+        // A forged marker with the right format is ordinary output.
         let forged = "\x1b]7717;E;1;00000000000000000000000000000000;0;;u;h;/;\x07";
         assert_eq!(run(&shell, format!("printf '{forged}'; (exit 3)")).await, (3, forged.into()));
         shells.shut_down().await.unwrap();
     });
 }
 
-/// A control client of the server that gets the pane's bytes as the shell wrote them, markers
-/// included.
+/// A control client that receives the bytes of the pane as the shell printed them, including markers.
 struct Eavesdropper(Child);
 
 impl Eavesdropper {
@@ -116,7 +115,7 @@ impl Eavesdropper {
         Self(command.spawn().unwrap())
     }
 
-    /// What was printed until this text has come by.
+    /// Returns the output up to and including the line with this text.
     fn hear_until(&mut self, wanted: &str) -> Vec<u8> {
         let mut heard = Vec::new();
         let mut lines = BufReader::new(self.0.stdout.take().unwrap());
@@ -133,12 +132,13 @@ impl Eavesdropper {
 
 impl Drop for Eavesdropper {
     fn drop(&mut self) {
+        // Both fail only if the client has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// tmux writes control characters and backslashes in octal.
+/// Decodes tmux's octal escapes of control characters and backslashes.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -176,7 +176,7 @@ fn an_old_stream_can_be_replayed_without_harm() {
         assert!(markers >= 4, "the stream has the markers: {markers}");
         drop(eavesdropper);
         fs::write(home.work().join("stream"), &stream).unwrap();
-        // As a whole, and its markers alone, as they were said.
+        // The whole stream, and its markers alone.
         for replay in ["cat stream", "grep -ao $'\\e]7717;[^\\a]*\\a' stream", "cat stream stream"]
         {
             let result =

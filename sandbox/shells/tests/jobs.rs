@@ -10,7 +10,7 @@ use std::{
 
 use sandbox_shells::{
     Colours, Ended, InputHint, Job, Key, OnInput, Phase, Progress, Shell, Signal, StillRunning,
-    Wait, Why, render,
+    Wait, WaitEnd, render,
 };
 use sandbox_test_support::{
     Home, LIMIT, ended, finish, recorders, run, start_of, test, text_of, until_printed, within,
@@ -49,23 +49,23 @@ fn a_wait_ends_but_the_command_goes_on() {
         let begun = Instant::now();
         let running = still_running(&job, Wait::until_quiet(Duration::from_millis(400))).await;
         assert!(begun.elapsed() >= Duration::from_millis(400));
-        assert_eq!((running.why, running.input), (Why::Quiet, InputHint::None));
+        assert_eq!((running.reason, running.input), (WaitEnd::Quiet, InputHint::None));
         assert_eq!(shell.log().read(running.output.clone()).unwrap(), b"one\r\n");
 
         let running = still_running(&job, Wait::at_most(Duration::from_millis(100))).await;
-        assert_eq!(running.why, Why::Limit);
+        assert_eq!(running.reason, WaitEnd::Limit);
         fs::write(&fifo, "go\n").unwrap();
         let result = ended(&job).await;
-        // What is new since the earlier answer lies behind its end.
+        // Output since the earlier answer begins at its end offset.
         let new = shell.log().read(running.output.end..result.output.end).unwrap();
         assert_eq!(new, b"two\r\nthree\r\n");
 
-        // Output that keeps coming postpones the soft limit.
+        // Continuous output postpones the limit for silence.
         let job = shell.run("for i in {1..14}; do echo $i; sleep 0.2; done").await.unwrap();
         let wait = Wait { quiet: Some(Duration::from_secs(2)), ..Wait::at_most(LIMIT) };
         assert!(matches!(job.wait(wait).await.unwrap(), Progress::Finished(_)));
 
-        // Several may wait at once, and the latest job is known to the shell.
+        // Several callers may wait at once, and the shell knows its latest command.
         let job = shell.run("sleep 0.2; (exit 6)").await.unwrap();
         let other = shell.latest().unwrap();
         let (first, second) = tokio::join!(ended(&job), ended(&other));
@@ -75,7 +75,7 @@ fn a_wait_ends_but_the_command_goes_on() {
 }
 
 #[test]
-fn waiting_for_input_is_seen_but_is_no_end() {
+fn waiting_for_input_is_detected_and_does_not_count_as_an_end() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -99,14 +99,14 @@ fn waiting_for_input_is_seen_but_is_no_end() {
         ] {
             let job = shell.run(text).await.unwrap();
             let running = still_running(&job, Wait::until_input(LIMIT)).await;
-            assert_eq!((running.why, running.input), (Why::Input, hint), "{text}");
+            assert_eq!((running.reason, running.input), (WaitEnd::Input, hint), "{text}");
             shell.type_bytes(answer).await.unwrap();
             let result = ended(&job).await;
             let output = text_of(&shell, &result);
             assert!(output.ends_with(end), "{text}: {output:?}");
             assert!(!output.contains("secret"), "a password is not echoed");
         }
-        // Also when the question comes after the first look, or some time before the reading.
+        // Also when the question comes after the first check, or some time before the read.
         let late = Wait { on_input: OnInput::Return, ..Wait::forever() };
         for text in [
             "echo working; sleep 0.5; read -r -p 'name? ' x",
@@ -114,7 +114,11 @@ fn waiting_for_input_is_seen_but_is_no_end() {
         ] {
             let job = shell.run(text).await.unwrap();
             let running = within("the question", still_running(&job, late)).await;
-            assert_eq!((running.why, running.input), (Why::Input, InputHint::Line), "{text}");
+            assert_eq!(
+                (running.reason, running.input),
+                (WaitEnd::Input, InputHint::Line),
+                "{text}"
+            );
             shell.type_bytes("bob\r").await.unwrap();
             assert_eq!(ended(&job).await.exit_code, 0);
         }
@@ -142,7 +146,7 @@ fn interactive_programs_can_be_used() {
         shell.type_bytes("x = 6 * 7\rprint('answer', x)\r").await.unwrap();
         until_printed(&shell, start_of(&job).await, "answer 42").await;
         let running = still_running(&job, Wait::until_input(LIMIT)).await;
-        assert_eq!(running.why, Why::Input);
+        assert_eq!(running.reason, WaitEnd::Input);
         press(&shell, &["C-d"]).await;
         assert_eq!(ended(&job).await.exit_code, 0);
 
@@ -165,7 +169,7 @@ fn interactive_programs_can_be_used() {
         shell.type_bytes("q").await.unwrap();
         assert_eq!(ended(&job).await.exit_code, 0);
 
-        // A tmux inside ours, with its own server.
+        // A tmux with its own server inside the pane.
         let socket = home.work().join("inner");
         let nested = format!(
             "tmux -S {} -f /dev/null new-session 'echo inside; read -r x'",
@@ -181,13 +185,13 @@ fn interactive_programs_can_be_used() {
 }
 
 #[test]
-fn what_is_typed_is_typed_however_long_it_is_and_whatever_it_spells() {
+fn typed_text_arrives_unchanged_however_long_it_is_and_whatever_it_contains() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
         finish(&shell, "stty -echo").await;
-        // Names of keys, what tmux takes for the end of a command, and more than it takes at once.
+        // Names of keys, characters that separate tmux commands, and more than fits into one tmux command.
         let mut text = String::from("Up\nEnter\nC-c\n;\nsend-keys;\n#{pid} %H $x\n");
         while text.len() < 100_000 {
             text.push_str("a line like many others, with 'quotes', \\ and ünïcödé\n");
@@ -232,7 +236,7 @@ fn a_persons_program_in_the_foreground_is_respected() {
         until_printed(&shell, from, "by hand\r\n").await;
         let error = shell.run("echo x").await.unwrap_err();
         assert!(matches!(error, sandbox_shells::Error::OccupiedByHand(_)), "{error}");
-        // Half a line that somebody has typed is cleared away, not run.
+        // An unfinished typed line is cleared, not run.
         let from = shell.log().len().unwrap();
         press(&shell, &["C-d"]).await;
         until_printed(&shell, from, "\x1b[?2004h").await;
@@ -252,27 +256,27 @@ fn tmux(home: &Home, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_person_who_looks_through_the_history_holds_nothing_up() {
+fn a_person_in_copy_mode_does_not_delay_commands() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
-        let look_back = || tmux(&home, &["copy-mode", "-t", "=s-a:"]);
-        look_back();
+        let enter_copy_mode = || tmux(&home, &["copy-mode", "-t", "=s-a:"]);
+        enter_copy_mode();
         let before = Instant::now();
         assert_eq!(run(&shell, "echo through").await, (0, "through\n".into()));
-        assert!(before.elapsed() < Duration::from_secs(2), "at once, not at a second try");
-        // Nor is what a program waits for.
+        assert!(before.elapsed() < Duration::from_secs(2), "at the first attempt");
+        // Input for a program gets through as well.
         let job = shell.run("read -r line; echo \"<$line>\"; sleep 1000").await.unwrap();
         let from = start_of(&job).await;
-        look_back();
+        enter_copy_mode();
         shell.type_bytes("typed\r").await.unwrap();
         until_printed(&shell, from, "<typed>").await;
-        look_back();
+        enter_copy_mode();
         press(&shell, &["C-c"]).await;
         assert_eq!(ended(&job).await.exit_code, 130);
-        // While nobody types, the person is left alone.
-        look_back();
+        // While nothing is typed, the person stays in copy mode.
+        enter_copy_mode();
         assert_eq!(
             tmux(&home, &["display-message", "-p", "-t", "=s-a:", "#{pane_in_mode}"]),
             "1\n"
@@ -282,7 +286,7 @@ fn a_person_who_looks_through_the_history_holds_nothing_up() {
 }
 
 #[test]
-fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
+fn an_unfinished_command_at_the_prompt_is_discarded() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -299,7 +303,7 @@ fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
             for line in typed.split_inclusive('\r') {
                 let from = shell.log().len().unwrap();
                 shell.type_bytes(line).await.unwrap();
-                // bash begins to edit the line after it.
+                // bash begins to edit the next line.
                 until_printed(&shell, from, "\x1b[?2004h").await;
             }
             let before = Instant::now();
@@ -308,7 +312,8 @@ fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
                 (0, "3 3\n".into()),
                 "{typed:?}"
             );
-            // The call is made again after three seconds, which would do without that.
+            // After three seconds the command would be sent again, which would succeed without the behaviour tested
+            // here.
             assert!(before.elapsed() < Duration::from_millis(2900), "at once: {typed:?}");
             assert_eq!(run(&shell, format!("{setting}; (exit 3)")).await, (3, String::new()));
         }
@@ -317,9 +322,9 @@ fn a_command_that_was_left_unfinished_at_the_prompt_is_given_up() {
     });
 }
 
-/// What a shell says may come late, as from a recorder that waits for its disk.
+/// Markers may arrive late, for instance from a recorder that waits for its disk.
 #[test]
-fn a_command_that_is_not_heard_of_is_not_run_again() {
+fn a_command_whose_markers_are_late_is_not_run_again() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -331,7 +336,7 @@ fn a_command_that_is_not_heard_of_is_not_run_again() {
         };
         signal("-STOP");
         let job = shell.run("echo once >> times").await.unwrap();
-        // Longer than the call waits before it is made again.
+        // Longer than the time after which a command is sent again.
         let wait = Wait { limit: Some(Duration::from_secs(7)), ..Wait::default() };
         still_running(&job, wait).await;
         signal("-CONT");
@@ -341,7 +346,7 @@ fn a_command_that_is_not_heard_of_is_not_run_again() {
     });
 }
 
-/// A text that reads a line with the shell's own editor, started by hand, looks like the prompt from outside.
+/// `read -e`, typed by a person, edits a line like the prompt, and looks like the prompt from outside.
 #[test]
 fn a_command_that_is_interrupted_before_it_begins_never_does() {
     test(async {
@@ -350,10 +355,10 @@ fn a_command_that_is_interrupted_before_it_begins_never_does() {
         let shell = home.shell(&shells, "a").await;
         finish(&shell, "true").await;
         let start = shell.log().len().unwrap();
-        // Takes the call for an answer.
+        // It takes the keys that run the command as its input.
         shell.type_bytes("read -ep 'who? ' x\r").await.unwrap();
         until_printed(&shell, start, "\x1b[?2004hwho? ").await;
-        let job = within("the call", shell.run("echo one >>times")).await.unwrap();
+        let job = within("sending the command", shell.run("echo one >>times")).await.unwrap();
         shell.press(vec![Key::interrupt()]).await.unwrap();
         assert_eq!(ended(&job).await.exit_code, -1);
         assert_eq!(run(&shell, "echo two >>times; (exit 2)").await.0, 2);
@@ -363,7 +368,7 @@ fn a_command_that_is_interrupted_before_it_begins_never_does() {
 }
 
 #[test]
-fn keys_that_were_begun_and_traps_do_not_hold_up_a_command() {
+fn unfinished_key_sequences_and_traps_do_not_delay_a_command() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -373,7 +378,7 @@ fn keys_that_were_begun_and_traps_do_not_hold_up_a_command() {
             press(&shell, &[key]).await;
             assert_eq!(run(&shell, "echo v=$v").await, (0, "v=1\n".into()), "{key}");
         }
-        // What refuses our call lets nothing begin, and that is said.
+        // A DEBUG trap that blocks our builtin prevents the command from beginning, and this is reported.
         finish(&shell, "trap - INT; shopt -s extdebug; trap '[[ $BASH_COMMAND == echo* ]]' DEBUG")
             .await;
         assert_eq!(finish(&shell, "echo hi").await.exit_code, -1);
@@ -383,7 +388,7 @@ fn keys_that_were_begun_and_traps_do_not_hold_up_a_command() {
 }
 
 #[test]
-fn another_bash_in_the_place_of_the_shell_gets_no_keys() {
+fn a_bash_that_replaced_the_shell_by_exec_gets_no_keys() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -414,7 +419,7 @@ fn a_program_that_has_left_its_terminal_has_no_foreground_to_signal() {
         shell.signal(Signal::Terminate).await.unwrap();
         assert!(job.result().is_none());
         within("closing", shell.close()).await.unwrap();
-        // What it has printed can be read, though the shell is gone.
+        // Its output can still be read although the shell is gone.
         let result = job.result().unwrap();
         assert_eq!(result.ended, Ended::ShellClosed);
         assert!(text_of(&shell, &result).starts_with("left"));
@@ -423,7 +428,7 @@ fn a_program_that_has_left_its_terminal_has_no_foreground_to_signal() {
 }
 
 #[test]
-fn jobs_that_print_all_the_time_split_no_report() {
+fn background_jobs_that_print_continuously_do_not_split_markers() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -439,7 +444,7 @@ fn jobs_that_print_all_the_time_split_no_report() {
 }
 
 #[test]
-fn a_call_that_something_else_took_is_made_again() {
+fn a_command_whose_key_went_to_another_reader_is_sent_again() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -454,7 +459,7 @@ fn a_call_that_something_else_took_is_made_again() {
     });
 }
 
-/// Whoever went away before the shell was ready has not been told of a command, and does not know that it runs.
+/// A caller that went away before the shell was ready has no handle of the command and cannot know that it runs.
 #[test]
 fn a_command_whose_caller_has_gone_away_is_not_begun() {
     test(async {
@@ -482,7 +487,7 @@ fn a_command_whose_caller_has_gone_away_is_not_begun() {
         fs::write(&gate, "go\n").unwrap();
         assert_eq!(ended(&job).await.exit_code, 3);
         let job = within("its turn", patient).await.unwrap();
-        // The one who has gone away was the first in the row, and keeps nobody from the prompt.
+        // The caller that went away was the first in the queue, and must not block the prompt for the next one.
         assert_eq!(ended(&job.unwrap()).await.exit_code, 4);
         assert!(!home.work().join("ran").exists());
         shells.shut_down().await.unwrap();

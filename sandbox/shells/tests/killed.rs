@@ -1,7 +1,7 @@
-//! Processes that are killed at any moment: nothing is lost that was logged, and the shell goes on.
+//! Processes are killed at random moments: nothing that was logged is lost, and the shell continues.
 //!
-//! A seed decides the moments. They fall into other steps of the work on each machine, which is the
-//! purpose; the seed of a run that fails is printed, and `SANDBOX_SEED` sets it.
+//! A seed determines the moments. On each machine they hit other steps of the work, which is intended. The seed of a
+//! failed run is printed, and `SANDBOX_SEED` sets it.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -16,19 +16,19 @@ use sandbox_test_support::{
 
 const ROUNDS: usize = 24;
 
-/// Says in the log where a recorder was killed.
+/// The text in the log where a recorder was killed.
 const GAP: &str = "[output is missing here: the recorder was killed]";
 
-/// Prints this many lines, so that there is something to be interrupted.
+/// The number of lines that each command prints, so that there is time to kill a process.
 const LINES: usize = 300;
 
 fn seeded() -> StdRng {
     let seed = env::var("SANDBOX_SEED").map_or(5, |seed| seed.parse().unwrap());
-    eprintln!("again with: SANDBOX_SEED={seed}");
+    eprintln!("to repeat: SANDBOX_SEED={seed}");
     StdRng::seed_from_u64(seed)
 }
 
-/// Lets some time pass. Nothing is awaited: the moment is what varies.
+/// Sleeps for a random time. It waits for no event on purpose: the moment is what the test varies.
 async fn any_moment(random: &mut StdRng, at_most: Duration) {
     tokio::time::sleep(at_most.mul_f64(random.random())).await;
 }
@@ -37,7 +37,7 @@ fn log(home: &Home) -> Vec<u8> {
     fs::read(home.root().join("shells/a/log")).unwrap_or_default()
 }
 
-/// Whether all lines are there, in their order; otherwise the gap must be marked.
+/// Checks that all lines are there in order, or that the gap is marked.
 fn check_lines(output: &str) {
     let numbers = output.lines().filter_map(|line| line.strip_prefix("line ")?.parse().ok());
     let numbers: Vec<usize> = numbers.collect();
@@ -68,7 +68,7 @@ fn owners_may_be_killed_at_any_moment() {
                     shell
                 }
                 None => {
-                    assert_eq!(known, 0, "only a shell that was half made is gone");
+                    assert_eq!(known, 0, "only an incompletely created shell may be gone");
                     home.shell(&shells, "a").await
                 }
             };
@@ -77,7 +77,7 @@ fn owners_may_be_killed_at_any_moment() {
                 assert_eq!((result.exit_code, result.lost), (3, 0), "round {round}");
                 let output = text_of(&shell, &result);
                 check_lines(&output);
-                assert!(!output.contains(GAP), "the recorder does not care");
+                assert!(!output.contains(GAP), "the recorder is not affected");
             }
             assert_eq!(run(&shell, format!("echo {round}")).await, (0, format!("{round}\n")));
             known = shell.latest().unwrap().seq();
@@ -89,7 +89,7 @@ fn owners_may_be_killed_at_any_moment() {
 }
 
 #[test]
-fn owners_may_be_killed_at_the_birth_of_a_shell() {
+fn owners_may_be_killed_while_a_shell_is_created() {
     test(async {
         let mut random = seeded();
         for _ in 0..ROUNDS / 4 {
@@ -112,12 +112,12 @@ fn owners_may_be_killed_at_the_birth_of_a_shell() {
     });
 }
 
-/// The owner is killed after the shell was given a command, and before it has heard the call.
+/// The owner is killed after it has sent a command, and before the shell has received the key.
 #[test]
 fn a_command_that_never_reached_its_shell_is_sent_by_the_next_owner() {
     test(async {
         let home = Home::new();
-        with_a_key_that_takes_the_call(&home).await;
+        create_shell_that_misses_the_run_key(&home).await;
         let owner = Owner::run(&home, "echo second; (exit 4)");
         until_expected(&home, "2 command").await;
         owner.kill();
@@ -131,15 +131,16 @@ fn a_command_that_never_reached_its_shell_is_sent_by_the_next_owner() {
     });
 }
 
-/// A shell at whose prompt the next key is taken as it is, and which nobody owns.
-async fn with_a_key_that_takes_the_call(home: &Home) {
+/// Creates a shell without an owner at whose prompt the next key is inserted literally, so that the run key has no
+/// effect.
+async fn create_shell_that_misses_the_run_key(home: &Home) {
     let shells = home.open().await;
     let shell = home.shell(&shells, "a").await;
     assert_eq!(run(&shell, "echo first").await, (0, "first\n".into()));
     shell.press(["C-v".parse::<Key>().unwrap()]).await.unwrap();
 }
 
-/// Waits until an owner has said what it expects of the shell.
+/// Waits until an owner has written digests that start with this text.
 async fn until_expected(home: &Home, wanted: &str) {
     let file = home.root().join("shells/a/expected");
     let is_wanted = || fs::read_to_string(&file).is_ok_and(|text| text.starts_with(wanted));
@@ -147,10 +148,10 @@ async fn until_expected(home: &Home, wanted: &str) {
 }
 
 #[test]
-fn a_command_that_was_called_off_is_not_run_by_the_next_owner() {
+fn a_cancelled_command_is_not_run_by_the_next_owner() {
     test(async {
         let home = Home::new();
-        with_a_key_that_takes_the_call(&home).await;
+        create_shell_that_misses_the_run_key(&home).await;
         let shells = home.open().await;
         let shell = shells.get(&id("a")).unwrap();
         let job = shell.run("echo ran >ran").await.unwrap();
@@ -171,7 +172,7 @@ fn a_command_that_was_called_off_is_not_run_by_the_next_owner() {
 }
 
 #[test]
-fn a_command_whose_word_comes_late_is_not_run_again_by_the_next_owner() {
+fn a_command_whose_markers_are_late_is_not_run_again_by_the_next_owner() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -191,7 +192,7 @@ fn a_command_whose_word_comes_late_is_not_run_again_by_the_next_owner() {
         let shells = home.open().await;
         let shell = shells.get(&id("a")).unwrap();
         let job = shell.latest().unwrap();
-        // Longer than it takes to call again a shell that has not begun.
+        // Longer than the time after which a command that has not begun is sent again.
         let wait = Wait { limit: Some(Duration::from_secs(5)), ..Wait::default() };
         assert!(matches!(job.wait(wait).await.unwrap(), Progress::Running(_)));
         signal("-CONT");
@@ -202,10 +203,10 @@ fn a_command_whose_word_comes_late_is_not_run_again_by_the_next_owner() {
     });
 }
 
-/// What is left when the secrets of a starting shell went with its owner: it is at its prompt, and nobody
-/// has understood that.
+/// The nonces of a starting shell were lost with its owner: the shell is at its prompt, and its report cannot be
+/// confirmed.
 #[test]
-fn a_start_whose_word_was_lost_is_asked_for_by_the_next_owner() {
+fn the_next_owner_requests_a_lost_report_of_the_first_prompt() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -228,7 +229,7 @@ async fn until_recorders(home: &Home, number: usize) {
     until_changed(&index, "another recorder", || recorders(home).len() >= number).await;
 }
 
-/// Every command says its code, and every command after the gap is recorded whole.
+/// Checks that the next command after a gap is recorded completely, with its exit code.
 async fn check_after_gap(home: &Home, shell: &Shell, deaths: usize) {
     until_recorders(home, deaths + 1).await;
     assert_eq!(run(shell, "echo whole; (exit 5)").await, (5, "whole\n".into()));
@@ -256,7 +257,7 @@ fn recorders_may_be_killed_at_any_moment() {
     });
 }
 
-/// Neither is missed: nobody waits until a shell counts as one that does not start.
+/// The owner notices both deaths and does not wait for the start limit of a shell.
 #[test]
 fn a_recorder_and_its_shell_may_be_killed_together() {
     test(async {
@@ -273,12 +274,12 @@ fn a_recorder_and_its_shell_may_be_killed_together() {
             kill(victims[0]);
             any_moment(&mut random, Duration::from_millis(if round % 3 == 0 { 1 } else { 120 }))
                 .await;
-            // The recorder may have ended with the shell, and the other way round.
+            // This may fail: the recorder may have ended with the shell, and the other way round.
             let _ = Command::new("kill").args(["-9", &victims[1].pid.to_string()]).output();
             let result = ended(&job).await;
-            // It ended before its shell, or with it, or before anything was heard of it.
+            // The command ended before its shell, or with it, or before any marker was recorded.
             assert!([3, 137, -1].contains(&result.exit_code), "round {round}: {result:?}");
-            // A command that was handed to the dying shell has ended with it.
+            // A command that was handed over to the dying shell has ended with it.
             let next = loop {
                 let next = within("the next shell", shell.run("echo whole; (exit 5)")).await;
                 let next = ended(&next.unwrap()).await;
@@ -296,7 +297,7 @@ fn a_recorder_and_its_shell_may_be_killed_together() {
 }
 
 #[test]
-fn a_recorder_that_dies_without_an_owner_has_a_successor_under_the_next() {
+fn the_next_owner_replaces_a_recorder_that_died_without_an_owner() {
     test(async {
         for mode in ["emacs", "vi"] {
             let home = Home::new();
@@ -307,12 +308,12 @@ fn a_recorder_that_dies_without_an_owner_has_a_successor_under_the_next() {
             let recorder = ProcessId::of(recorders(&home)[0]).unwrap();
             kill(recorder);
             within("the end of the recorder", recorder.ended()).await.unwrap();
-            // The command ends while nobody records it.
+            // The command ends while there is no recorder.
             let mut tmux = Command::new("tmux");
             tmux.arg("-S").arg(home.root().join("tmux")).env_remove("TMUX");
             let typed = tmux.args(["send-keys", "-t", "=s-a:", "Enter"]).status();
             assert!(typed.unwrap().success());
-            // One who is gone before it has looked has replaced the recorder, and that is all.
+            // An owner that ends before its first recheck has only replaced the recorder.
             drop(home.open().await);
             let shells = home.open().await;
             let shell = shells.get(&id("a")).expect("the shell is found again");
@@ -326,7 +327,7 @@ fn a_recorder_that_dies_without_an_owner_has_a_successor_under_the_next() {
     });
 }
 
-/// What is left when the recorder and the owner were killed before the start of a command was heard.
+/// The recorder and the owner were killed before the start of a command was recorded.
 #[test]
 fn a_command_that_may_have_run_is_not_run_again() {
     test(async {
@@ -372,7 +373,7 @@ fn control_clients_may_be_killed_at_any_moment() {
             assert!(!output.contains(GAP));
         }
         assert_eq!(shell.status().restarts, 0);
-        // What people do who are attached: detach all others, or end a shell that tells them nothing.
+        // Attached people may detach all other clients, or close a tmux session that means nothing to them.
         for command in [["detach-client", "-s", "=keeper"], ["kill-session", "-t", "=keeper"]] {
             former = Some(control_client(&home, former).await);
             let mut tmux = Command::new("tmux");
@@ -412,13 +413,13 @@ fn keepers_may_be_killed_at_any_moment() {
         until_printed(&shell, start_of(&job).await, "still here").await;
         let server = shells.server().await.unwrap();
         drop((job, shell, shells));
-        // The last keeper does what the first one was there for.
+        // The last keeper ends the shells after the lease, as the first one would have.
         within("the end of the lease", server.ended()).await.unwrap();
         until_gone(home.root().to_str().unwrap()).await;
     });
 }
 
-/// The keeper that has taken the place of another.
+/// Waits until there is a keeper other than the former one, and returns it.
 async fn another_keeper(home: &Home, former: Option<ProcessId>) -> ProcessId {
     within("a keeper", async {
         loop {

@@ -1,4 +1,4 @@
-//! A hundred shells at once, and one that does nothing.
+//! A hundred shells at once, and one idle shell.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -25,7 +25,7 @@ fn a_hundred_shells_do_not_mix() {
                     let text = format!("echo {number}-{command}; n=$((n+1)); (exit $n)");
                     let expected =
                         (i32::try_from(command).unwrap() + 1, format!("{number}-{command}\n"));
-                    // On a busy machine each waits long for its turn: only all together have a limit.
+                    // On a busy machine each command may wait long, so only all together have a limit.
                     let job = shell.run(text).await.unwrap();
                     let progress = job.wait(Wait::forever()).await.unwrap();
                     let Progress::Finished(result) = progress else { panic!("{progress:?}") };
@@ -33,7 +33,7 @@ fn a_hundred_shells_do_not_mix() {
                 }
             });
         }
-        // They all end at about the same time.
+        // All of them end at about the same time.
         let limit = 10 * LIMIT;
         let joined = tokio::time::timeout(limit, tasks.join_all()).await;
         assert_eq!(joined.expect("all commands end in time").len(), SHELLS);
@@ -44,7 +44,7 @@ fn a_hundred_shells_do_not_mix() {
 }
 
 #[test]
-fn an_idle_shell_wakes_nobody() {
+fn an_idle_shell_causes_no_wake_ups() {
     let home = Home::new();
     let mut owner = Owner::run(&home, "echo waiting; sleep 1006");
     owner.until_printed("waiting");

@@ -1,4 +1,4 @@
-//! Output: every byte of it, whoever watches, up to the quota.
+//! Output is recorded completely, whoever watches, up to the quota.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -10,14 +10,14 @@ use sandbox_test_support::{
     until_changed, until_printed, within,
 };
 
-/// The most memory that a process has ever held, in KiB.
+/// The peak memory of a process, in KiB.
 fn peak(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A person in a terminal of their own, which a second tmux server plays.
+/// A person in a terminal of their own, simulated by a second tmux server.
 struct Person {
     socket: PathBuf,
 }
@@ -34,7 +34,7 @@ impl Person {
         assert!(output.status.success(), "{arguments:?}: {output:?}");
     }
 
-    /// Runs a command that attaches to a shell, in a window of its own.
+    /// Runs a command that attaches to a shell, in a tmux session of its own.
     fn attach(&self, name: &str, command: &str) {
         self.tmux(&["new-session", "-d", "-x", "200", "-y", "50", "-s", name, command]);
     }
@@ -42,22 +42,23 @@ impl Person {
 
 impl Drop for Person {
     fn drop(&mut self) {
+        // Fails if the server has ended already.
         let _ = Command::new("tmux").arg("-S").arg(&self.socket).arg("kill-server").output();
     }
 }
 
-/// A line that ends when so many clients are attached to the shell `a`.
+/// A command that ends when this many clients are attached to the shell `a`.
 fn until_attached(home: &Home, clients: usize) -> String {
     let list = format!("tmux -S {}/tmux list-clients -t =s-a | wc -l", home.root().display());
     format!("until [ $({list}) = {clients} ]; do sleep 0.02; done")
 }
 
 #[test]
-fn a_flood_is_recorded_whole_with_a_stopped_reader_and_a_person_watching() {
+fn a_flood_is_recorded_completely_with_a_stopped_reader_and_a_person_watching() {
     const MOST: u64 = 48 << 10;
     let home = Home::new();
     let command = format!("echo ready; {}; echo go; {FLOOD}", until_attached(&home, 1));
-    // This owner passes the output on to us, and we stop reading at once.
+    // This owner passes the output on to the test, which stops reading at once.
     let mut owner = Owner::run(&home, &command);
     owner.until_printed("ready\r\n");
     let person = Person::start(&home);
@@ -77,7 +78,7 @@ fn a_flood_is_recorded_whole_with_a_stopped_reader_and_a_person_watching() {
         assert!(peak < MOST, "{name} held {peak} KiB");
         eprintln!("{name} held {peak} KiB");
     }
-    // Whoever reads on misses nothing.
+    // A reader that continues misses nothing.
     let read = owner.read_to_end();
     assert!(read.len() > 100_000_000);
     let sum = home.work().join("sum");
@@ -97,7 +98,7 @@ fn a_flood_is_recorded_whole_with_a_stopped_reader_and_a_person_watching() {
 }
 
 #[test]
-fn bytes_are_bytes() {
+fn every_byte_value_is_recorded_unchanged() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -106,7 +107,7 @@ fn bytes_are_bytes() {
         fs::write(home.work().join("bytes"), &every).unwrap();
         let result = finish(&shell, "stty -opost; cat bytes; stty opost").await;
         assert_eq!(raw(&shell, &result), every);
-        // Lone escape characters, half sequences and an unfinished imitation of a marker.
+        // Single escape characters, incomplete sequences and an unfinished imitation of a marker.
         let odd = b"\x1b\x1b]\x1b]77\x1b]7717;E;9;\x1b]7717;";
         fs::write(home.work().join("odd"), odd).unwrap();
         let result = finish(&shell, "cat odd; (exit 8)").await;
@@ -151,7 +152,7 @@ fn beyond_the_quota_output_is_counted_and_commands_still_end() {
         assert_eq!(kept + result.lost, 300_000);
         assert_eq!(shell.log().len().unwrap(), 100_000);
         assert_eq!(finish(&shell, "echo more; (exit 4)").await.exit_code, 4);
-        // What is dropped has been printed even so: this is no silence.
+        // Dropped output still counts as output: the command is not silent.
         let job = shell.run("for i in {1..50}; do echo $i; sleep 0.05; done").await.unwrap();
         let progress = job.wait(Wait::until_quiet(Duration::from_secs(1))).await.unwrap();
         assert!(matches!(progress, Progress::Finished(_)), "{progress:?}");
@@ -192,7 +193,7 @@ fn a_person_can_attach_and_type_or_only_watch() {
         let from = shell.log().len().unwrap();
         person.attach("full", &shell.attach_command(Access::Full));
         person.attach("watch", &shell.attach_command(Access::ReadOnly));
-        // Whoever has attached sees a redrawn screen; then the keys go through.
+        // A client that has attached gets a redrawn screen; after that, its keys get through.
         let both = format!("{}; echo both", until_attached(&home, 2));
         assert_eq!(run(&shell, both).await, (0, "both\n".into()));
         person.tmux(&["send-keys", "-t", "watch", "echo not by me", "Enter"]);

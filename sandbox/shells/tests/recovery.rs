@@ -1,4 +1,4 @@
-//! Owners that die, shells and servers that die, and leaving nothing behind.
+//! Recovery from the death of owners, shells and tmux servers, and cleanup without leftovers.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -37,9 +37,9 @@ fn a_flood_survives_the_death_of_the_owner() {
     });
 }
 
-/// The program has neither the shell's secrets nor its descriptors.
+/// The program has neither the shell's nonces nor its descriptors.
 #[test]
-fn a_program_in_the_place_of_the_shell_survives_the_death_of_the_owner() {
+fn a_program_that_replaced_the_shell_by_exec_survives_the_death_of_the_owner() {
     test(async {
         let home = Home::new();
         Command::new("mkfifo").arg(home.work().join("gate")).status().unwrap();
@@ -58,7 +58,7 @@ fn a_program_in_the_place_of_the_shell_survives_the_death_of_the_owner() {
     });
 }
 
-/// The client of an owner that was killed ends by itself, but nothing says when.
+/// The control client of a killed owner ends by itself, but at no definite time.
 #[test]
 fn a_control_client_that_lingers_does_no_harm() {
     test(async {
@@ -81,7 +81,7 @@ fn a_control_client_that_lingers_does_no_harm() {
 }
 
 #[test]
-fn what_ended_without_an_owner_is_known_to_the_next() {
+fn the_next_owner_knows_the_result_of_a_command_that_ended_without_one() {
     test(async {
         let home = Home::new();
         Command::new("mkfifo").arg(home.work().join("gate")).status().unwrap();
@@ -104,7 +104,7 @@ fn what_ended_without_an_owner_is_known_to_the_next() {
         assert_eq!(run(&shell, "pwd").await, (0, "/usr\n".into()));
         drop((shell, shells));
 
-        // Now the shell itself ends while nobody owns it.
+        // Now the shell itself ends while there is no owner.
         let mut owner = Owner::run(&home, "echo again; read -r x <\"$HOME/gate\"; exit 7");
         owner.until_printed("again");
         owner.kill();
@@ -119,7 +119,7 @@ fn what_ended_without_an_owner_is_known_to_the_next() {
 }
 
 #[test]
-fn only_one_owner_and_only_its_own_things() {
+fn there_is_one_owner_and_it_touches_only_its_own_state_directory() {
     test(async {
         let (home, other) = (Home::new(), Home::new());
         let shells = home.open().await;
@@ -130,7 +130,7 @@ fn only_one_owner_and_only_its_own_things() {
         strangers.shut_down().await.unwrap();
         assert_eq!(stranger.status().phase, Phase::Closed);
         assert_eq!(run(&shell, "echo here").await, (0, "here\n".into()));
-        // What is no shell is left alone.
+        // Files that do not belong to a shell are not touched.
         fs::write(home.root().join("shells/not a shell"), "").unwrap();
         drop((shell, shells));
         let shells = home.open().await;
@@ -147,7 +147,7 @@ fn nothing_is_left_of_a_closed_shell() {
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
         let keep = home.shell(&shells, "keep").await;
-        // A duration that no other program has, so that these can be recognised.
+        // A duration that no other program uses, so that these processes can be recognised.
         let long = unique();
         let stubborn = format!(
             "nohup sleep {long}1 >/dev/null 2>&1 & disown
@@ -176,12 +176,12 @@ fn nothing_is_left_of_a_closed_shell() {
 }
 
 #[test]
-fn a_control_client_that_is_not_drained_does_not_hold_up_the_end() {
+fn a_control_client_that_is_not_drained_does_not_delay_the_shutdown() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
-        // A foreign control client with output on, whose output nobody reads.
+        // A control client of somebody else that receives output, which nobody reads.
         let mut client = Command::new("tmux")
             .arg("-S")
             .arg(home.root().join("tmux"))
@@ -195,6 +195,7 @@ fn a_control_client_that_is_not_drained_does_not_hold_up_the_end() {
         let server = shells.server().await.unwrap();
         within("shutting down", shells.shut_down()).await.unwrap();
         assert!(!server.is_alive());
+        // Fails if the client has ended with the server.
         let _ = client.kill();
         client.wait().unwrap();
         assert_eq!(processes_with(home.root().to_str().unwrap()), [""; 0]);
@@ -228,7 +229,7 @@ fn a_killed_server_ends_the_shells_and_can_be_started_again() {
         kill(shells.server().await.unwrap());
         assert_eq!(ended(&job).await.ended, Ended::ServerGone);
         let first = shells.server().await.unwrap();
-        // Whoever needs a shell gets it on a new server, as soon as nothing is left of the old one.
+        // A new shell gets a new server, as soon as everything of the old one is cleaned up.
         let other = home.shell(&shells, "b").await;
         assert_eq!(shell.status().phase, Phase::Lost);
         assert!(matches!(shell.run("echo").await, Err(Error::ServerGone)));
@@ -241,7 +242,7 @@ fn a_killed_server_ends_the_shells_and_can_be_started_again() {
         assert!(!shells.is_lost(&id("a")));
         assert_eq!(run(&shell, "echo again").await, (0, "again\n".into()));
 
-        // It may also die while nobody owns it.
+        // The server may also die while there is no owner.
         kill(shells.server().await.unwrap());
         drop((shell, other, shells));
         let shells = home.open().await;
@@ -254,7 +255,7 @@ fn a_killed_server_ends_the_shells_and_can_be_started_again() {
 }
 
 #[test]
-fn names_of_shells_are_found_again() {
+fn the_next_owner_lists_the_shells_by_name() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -269,7 +270,7 @@ fn names_of_shells_are_found_again() {
     });
 }
 
-/// They have left the shell's kernel session and its environment, and one of them its parent.
+/// They have left the shell's process session and cleared its environment, and one of them has lost its parent.
 #[test]
 fn programs_that_hide_are_ended_with_their_shell() {
     test(async {

@@ -5,7 +5,7 @@
 use std::{fs, os::unix::ffi::OsStrExt as _, time::Duration};
 
 use sandbox_shells::{
-    Config, Ended, Error, Job, Key, Phase, Progress, Shells, Signal, Size, Wait, Why,
+    Config, Ended, Error, Job, Key, Phase, Progress, Shells, Signal, Size, Wait, WaitEnd,
 };
 use sandbox_test_support::{
     Home, LIMIT, ended, finish, helper, id, raw, run, start_of, test, text_of, until_printed,
@@ -13,7 +13,7 @@ use sandbox_test_support::{
 };
 
 #[test]
-fn results_tell_everything_about_a_command() {
+fn results_contain_everything_about_a_command() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -24,7 +24,7 @@ fn results_tell_everything_about_a_command() {
         assert_eq!(raw(&shell, &result), b"hi\r\n");
         assert_eq!((result.exit_code, &result.ended), (0, &Ended::AtPrompt));
         assert_eq!(result.cwd, shell.status().cwd);
-        assert!(!result.user.is_empty() && !result.host.is_empty());
+        assert!(!result.user.is_empty() && !result.machine.is_empty());
         assert!(result.duration < Duration::from_secs(10));
         assert_eq!((result.background_pid, result.lost), (None, 0));
 
@@ -40,7 +40,7 @@ fn results_tell_everything_about_a_command() {
         fs::write(bin.join("python"), "").unwrap();
         let result = finish(&shell, "chmod +x bin/python; PATH=$PWD/bin:$PATH").await;
         assert_eq!(result.python.as_deref(), Some(bin.join("python").as_path()));
-        // The recorder may have seen the start a little late.
+        // Much less than a second, because the recorder may have seen the start marker late.
         let result = finish(&shell, "sleep 1").await;
         assert!(result.duration >= Duration::from_millis(200), "{:?}", result.duration);
         shells.shut_down().await.unwrap();
@@ -123,7 +123,7 @@ fn escape(name: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_directory_is_where_the_shell_is_whatever_it_calls_it() {
+fn the_reported_directory_is_the_real_one_whatever_pwd_says() {
     test(async {
         let home = Home::new();
         let shells = home.open().await;
@@ -203,11 +203,11 @@ fn what_users_do_to_their_shell_does_not_break_it() {
             assert_eq!(result.exit_code, 9, "{harm}");
             assert_eq!(text_of(&shell, &result), "well\n", "{harm}");
         }
-        // What ends no shell with `set -e`, does not end it because of us.
+        // A command that would not end a shell with `set -e` does not end it because of the builtin either.
         assert_eq!(run(&shell, "set -e").await.0, 0);
         assert_eq!(run(&shell, "! true").await.0, 1);
         assert_eq!(run(&shell, "set +e").await.0, 0);
-        // The shell's own output goes elsewhere: results still come.
+        // Results arrive even if the shell's own output is redirected.
         assert_eq!(run(&shell, "exec >|out").await.0, 0);
         assert_eq!(run(&shell, "echo hidden; (exit 2)").await, (2, String::new()));
         assert_eq!(run(&shell, "exec >/dev/tty; cat out").await, (0, "hidden\n".into()));
@@ -244,13 +244,13 @@ fn turning_line_editing_off_does_not_swallow_the_rest() {
         let text = "echo one; set +o emacs; echo two\nalias later='echo three'\nlater; (exit 5)";
         assert_eq!(run(&shell, text).await, (5, "one\ntwo\nthree\n".into()));
         assert_eq!(run(&shell, "echo next").await, (0, "next\n".into()));
-        // Where the text does not say so, it is interrupted, and the shell goes on.
+        // If the text itself does not mention it, the text is interrupted, and the shell continues.
         assert_eq!(run(&shell, "off() { builtin set +o emacs; }").await.0, 0);
         let result = finish(&shell, "echo one; off; (exit 6)").await;
         assert_eq!((result.exit_code, &result.ended), (130, &Ended::AtPrompt));
         assert!(text_of(&shell, &result).starts_with("one\n"));
         assert_eq!(run(&shell, "echo next").await, (0, "next\n".into()));
-        // What looks almost the same is left alone: the shell's own reading, and another program.
+        // Cases that look almost the same are not interrupted: the bash builtin `read`, and another program.
         let job = shell.run("read -r line; echo \"<$line>\"").await.unwrap();
         asked(&job).await;
         shell.type_bytes("a line\r").await.unwrap();
@@ -264,10 +264,10 @@ fn turning_line_editing_off_does_not_swallow_the_rest() {
     });
 }
 
-/// Returns when the command waits for input.
+/// Waits until the command waits for input.
 async fn asked(job: &Job) {
     match job.wait(Wait::until_input(LIMIT)).await.unwrap() {
-        Progress::Running(running) => assert_eq!(running.why, Why::Input),
+        Progress::Running(running) => assert_eq!(running.reason, WaitEnd::Input),
         Progress::Finished(result) => panic!("ended: {result:?}"),
     }
 }
@@ -301,7 +301,7 @@ fn keys_signals_and_input_reach_the_program() {
         let shells = home.open().await;
         let shell = home.shell(&shells, "a").await;
 
-        // The line comes from the program itself: before that, Ctrl-C would meet the shell.
+        // The program itself prints this line: before that, Ctrl-C would reach the shell.
         let sleeping = "bash -c 'echo up; exec sleep 100'";
         let job = shell.run(sleeping).await.unwrap();
         until_printed(&shell, 0, "up").await;
@@ -327,7 +327,7 @@ fn keys_signals_and_input_reach_the_program() {
         until_printed(&shell, 0, "name? ").await;
         shell.type_bytes(" a;b\\; \"ü\"\r").await.unwrap();
         let result = ended(&job).await;
-        // The shell tells of the death of the job when it notices it.
+        // The shell reports the death of the background job at some time in between.
         let output = text_of(&shell, &result);
         let lines: Vec<_> = output.lines().filter(|line| !line.starts_with("[1]+")).collect();
         assert_eq!(lines, ["name?  a;b\\; \"ü\"", "< a;b\\; \"ü\">"]);
@@ -375,19 +375,19 @@ fn a_dead_shell_is_reported_and_replaced_in_its_directory() {
         ] {
             let result = finish(&shell, text).await;
             assert_eq!((result.exit_code, &result.ended), (code, &Ended::ShellExited), "{text}");
-            assert_eq!((&result.user, &result.host), (&before.user, &before.host), "{text}");
+            assert_eq!((&result.user, &result.machine), (&before.user, &before.machine), "{text}");
             assert_eq!(result.python, before.python, "{text}");
             let output = text_of(&shell, &result);
             assert!(
                 output.starts_with("bye\n") && !output.contains("not reached"),
                 "{text}: {output}"
             );
-            // The next command waits for the new shell by itself.
+            // The next command waits for the new shell.
             assert_eq!(run(&shell, "pwd").await, (0, format!("{}\n", deep.display())), "{text}");
         }
         assert_eq!(shell.status().restarts, 4);
-        // Ctrl-D at the prompt is nobody's command; the shell comes back all the same. Before it edits its
-        // line, which it says by asking for bracketed pastes, the kernel would take the key.
+        // Ctrl-D at the prompt belongs to no command; the shell is replaced all the same. Wait until bash edits its
+        // line, which it shows by enabling bracketed paste: before that, Linux would handle the key.
         let latest = finish(&shell, "true").await;
         until_printed(&shell, latest.output.end, "\x1b[?2004h").await;
         shell.press(vec!["C-d".parse().unwrap()]).await.unwrap();
@@ -455,10 +455,10 @@ fn environment_and_names_are_taken_as_given() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_reason() {
+fn a_relative_program_path_is_resolved_and_a_missing_program_is_refused() {
     test(async {
         let home = Home::new();
-        // A path that means something only here is made one that means it everywhere.
+        // A relative path of the program is made absolute.
         let directory = std::env::current_dir().unwrap();
         let up = directory.components().skip(1).map(|_| "..").collect::<Vec<_>>().join("/");
         let program = format!("{up}{}", helper().display());
@@ -468,6 +468,6 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         shells.shut_down().await.unwrap();
         let program = "nowhere/sandbox".into();
         let error = Shells::open(Config { program, ..home.config() }).await.unwrap_err();
-        assert!(error.to_string().contains("nowhere/sandbox is no program"), "{error}");
+        assert!(error.to_string().contains("nowhere/sandbox does not exist"), "{error}");
     });
 }

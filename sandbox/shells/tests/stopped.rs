@@ -1,4 +1,4 @@
-//! A tmux server that is stopped: whoever closes or lists shells does not wait for it.
+//! A stopped tmux server: closing and listing shells does not wait for it.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -10,10 +10,10 @@ use sandbox_test_support::{
 };
 use tokio::time::timeout;
 
-/// Much less than tmux is given to answer, and much more than anything needs that does not wait for it.
+/// Much less than the time that tmux has to answer, and much more than anything needs that does not wait for tmux.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// A stopped process, which goes on when this is dropped.
+/// A stopped process, which is continued on drop.
 struct Stopped(ProcessId);
 
 impl Stopped {
@@ -49,7 +49,7 @@ fn shells_are_closed_and_listed_at_once_though_tmux_is_stopped() {
         let listed = shells.list();
         assert_eq!(listed.len(), 2);
         assert_eq!(listed[0].status().phase, Phase::Running(1));
-        // A key for tmux that it does not take; nothing waits behind it.
+        // A key that tmux does not accept; nothing waits for it.
         let typing = tokio::spawn({
             let shell = shell.clone();
             async move { shell.type_bytes("x").await }
@@ -66,7 +66,7 @@ fn shells_are_closed_and_listed_at_once_though_tmux_is_stopped() {
         assert!(timeout(AT_ONCE, typing).await.expect("it is over").unwrap().is_err());
 
         drop(stopped);
-        // The name is free again when nothing is left, and the other shell has noticed nothing.
+        // The name is free again after the cleanup, and the other shell is not affected.
         let again = within("the same name", shells.create(home.spec("a"))).await.unwrap();
         assert_eq!(run(&again, "echo again").await, (0, "again\n".into()));
         assert_eq!(run(&other, "echo other").await, (0, "other\n".into()));
@@ -75,7 +75,7 @@ fn shells_are_closed_and_listed_at_once_though_tmux_is_stopped() {
     });
 }
 
-/// A command that is handed over while tmux is stopped is run once, when tmux goes on.
+/// A command that is handed over while tmux is stopped runs once, when tmux is continued.
 #[test]
 fn a_command_waits_for_a_stopped_tmux_and_its_caller_does_not() {
     test(async {

@@ -1,11 +1,11 @@
-//! A Python that has a kernel, in an environment that `scripts/setup-kernel` makes.
+//! A Python with IPython, in an environment that `scripts/setup-kernel` creates.
 
 use std::{
     process::{Command, Stdio},
     sync::OnceLock,
 };
 
-/// Makes the environment if necessary.
+/// Returns the path of a Python that can run kernels, and creates its environment if necessary.
 pub fn kernel_python() -> &'static str {
     static PYTHON: OnceLock<String> = OnceLock::new();
     PYTHON.get_or_init(|| {

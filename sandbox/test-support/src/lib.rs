@@ -1,5 +1,5 @@
-//! What tests of shells and kernels are made of: shells on a real tmux in a directory of their own, which
-//! leave nothing behind, and a Python that has a kernel.
+//! Support for tests of shells and kernels: shells on a real tmux in a temporary directory, which leave nothing
+//! behind, and a Python that can run kernels.
 
 #![allow(missing_docs, reason = "the names are the documentation")]
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of a test function")]
@@ -30,7 +30,7 @@ use tempfile::TempDir;
 pub use kernel_python::kernel_python;
 pub use page::serve_page;
 
-/// The program `shells-helper`. Cargo has built it beside the tests of `sandbox-shells`.
+/// The path of the program `shells-helper`, which cargo builds with the tests of `sandbox-shells`.
 pub fn helper() -> PathBuf {
     let ours = std::env::current_exe().unwrap();
     let directory = ours.parent().unwrap();
@@ -45,21 +45,23 @@ pub fn helper() -> PathBuf {
     helper
 }
 
-/// Says so where the kernel lacks it; elsewhere these tests must not be passed over.
+/// Whether Landlock works. Prints a note if Linux lacks it; any other failure fails the test, so that these tests are
+/// not skipped by accident.
 pub fn landlock_works() -> bool {
     match isolation::require(Level::Landlock) {
         Ok(_) => true,
         Err(isolation::Error::Unavailable { reason: Unavailable::NotInKernel, .. }) => {
-            eprintln!("skipped: this kernel has no Landlock");
+            eprintln!("skipped: this Linux has no Landlock");
             false
         }
         Err(error) => panic!("{error}"),
     }
 }
 
-/// Longest that anything may take; a machine under load is slow, but not that slow.
+/// The longest time that anything may take; a machine under load is slow, but not this slow.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
+/// A temporary directory with the state directory and the workspace of one test.
 #[derive(Debug)]
 pub struct Home {
     directory: TempDir,
@@ -67,7 +69,7 @@ pub struct Home {
 
 impl Home {
     pub fn new() -> Self {
-        // Below /tmp, because a socket's path must be short.
+        // Below /tmp, because the path of a socket must be short.
         Self { directory: tempfile::Builder::new().prefix("sb").tempdir_in("/tmp").unwrap() }
     }
 
@@ -76,7 +78,7 @@ impl Home {
         self.directory.path().join("root")
     }
 
-    /// A directory to work in.
+    /// The workspace, which is created on the first call.
     pub fn work(&self) -> PathBuf {
         let work = self.directory.path().join("work");
         fs::create_dir_all(&work).unwrap();
@@ -97,7 +99,7 @@ impl Home {
 
     pub fn spec(&self, name: &str) -> ShellSpec {
         let mut spec = ShellSpec { id: id(name), ..ShellSpec::in_directory(self.work()) };
-        // A home without start-up files, so that the tests do not depend on the user's.
+        // A home directory without start-up files, so that the tests do not depend on the user's.
         spec.environment.push(("HOME".into(), self.work().into()));
         spec
     }
@@ -108,26 +110,28 @@ impl Home {
 }
 
 impl Drop for Home {
-    /// A failed test has not shut its shells down: the server is found by its socket and ended.
+    /// Ends the tmux server, which it finds by its socket: a failed test has not shut its shells down.
     fn drop(&mut self) {
         let socket = self.root().join("tmux");
         if socket.exists() {
             let mut command = Command::new("tmux");
+            // Fails if the server has ended already.
             let _ = command.arg("-S").arg(socket).arg("kill-server").output();
         }
     }
 }
 
-/// Another process that owns the shells, to be killed.
+/// Another process that owns the shells, so that a test can kill it.
 #[derive(Debug)]
 pub struct Owner {
     child: Child,
-    /// What its command prints, as it comes.
+    /// The output of its command.
     output: ChildStdout,
 }
 
 impl Owner {
-    /// Runs a command in the shell `a`. Its environment is its own, so that tmux is told of it.
+    /// Starts an owner that runs a command in the shell `a`. Its environment differs from that of every other owner,
+    /// so that it has to update tmux.
     pub fn run(home: &Home, command: &str) -> Self {
         let owner = unique();
         let mut child = Command::new(helper())
@@ -147,7 +151,7 @@ impl Owner {
         self.child.id()
     }
 
-    /// Returns when the command has printed a text, and reads no further.
+    /// Reads the output up to and including this text.
     pub fn until_printed(&mut self, wanted: &str) {
         let (mut seen, mut byte) = (Vec::new(), [0]);
         while !seen.ends_with(wanted.as_bytes()) {
@@ -157,12 +161,12 @@ impl Owner {
         }
     }
 
-    /// Returns when the command has printed so much.
+    /// Reads this many bytes of output.
     pub fn until_length(&mut self, length: usize) {
         self.output.read_exact(&mut vec![0; length]).unwrap();
     }
 
-    /// What the command prints from here on, to its end.
+    /// Returns the rest of the command's output, when the command has ended.
     pub fn read_to_end(mut self) -> Vec<u8> {
         let mut output = Vec::new();
         self.output.read_to_end(&mut output).unwrap();
@@ -176,20 +180,20 @@ impl Owner {
     }
 }
 
-/// Kills a process that must be there.
+/// Kills a process that must be alive.
 pub fn kill(process: ProcessId) {
     let status = Command::new("kill").args(["-9", &process.pid.to_string()]).status();
     assert!(status.unwrap().success(), "{process:?} is there to be killed");
 }
 
-/// The recorders of the shell `a`, the present one last.
+/// The process numbers of all recorders of the shell `a`, the present one last.
 pub fn recorders(home: &Home) -> Vec<u32> {
     let index = fs::read_to_string(home.root().join("shells/a/index")).unwrap();
     let opened = index.lines().filter(|line| line.starts_with("O "));
     opened.map(|line| line.split(' ').nth(3).unwrap().parse().unwrap()).collect()
 }
 
-/// The control client of the owner, as soon as the server knows it and it is another than the former one.
+/// Waits until the tmux server knows a control client other than the former one, and returns it.
 pub async fn control_client(home: &Home, former: Option<ProcessId>) -> ProcessId {
     within("a control client", async {
         loop {
@@ -207,18 +211,18 @@ pub async fn control_client(home: &Home, former: Option<ProcessId>) -> ProcessId
     .await
 }
 
-/// A number that means nothing to anybody else on this machine.
+/// A random number that no other process on this machine uses.
 pub fn unique() -> u32 {
     rand::random_range(1_000_000..10_000_000)
 }
 
-/// Waits for something to be so that changes with a file, or with what a directory holds.
+/// Waits until a condition holds that depends on a file or on the content of a directory.
 pub async fn until_changed(path: &Path, what: &str, is_so: impl Fn() -> bool) {
     let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
     let changes =
         WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
     inotify::add_watch(&inotify, path, changes).unwrap();
-    // To tokio it is like a pipe; what it says is that it is time to look again.
+    // tokio can treat it as a pipe; each event means that the condition must be checked again.
     let changed = tokio::net::unix::pipe::Receiver::from_owned_fd_unchecked(inotify).unwrap();
     let mut buffer = [0; 4096];
     within(what, async {
@@ -230,7 +234,7 @@ pub async fn until_changed(path: &Path, what: &str, is_so: impl Fn() -> bool) {
     .await;
 }
 
-/// Waits for the end of all processes that have the text in their command line or environment.
+/// Waits until all processes have ended that have this text in their command line or environment.
 pub async fn until_gone(text: &str) {
     within("the end of the processes", async {
         while let Some(process) = pids_with(text).into_iter().find_map(ProcessId::of) {
@@ -244,7 +248,7 @@ pub fn id(name: &str) -> ShellId {
     name.parse().unwrap()
 }
 
-/// Waits for something, but not for ever.
+/// Waits for a future, and panics if it takes longer than [`LIMIT`].
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(LIMIT, future).await {
         Ok(value) => value,
@@ -252,13 +256,13 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command and returns its result.
 pub async fn finish(shell: &Shell, text: impl Into<Vec<u8>>) -> Arc<CommandResult> {
     let job = within("starting a command", shell.run(text)).await.unwrap();
     ended(&job).await
 }
 
-/// Waits for a job's end.
+/// Waits for the end of a command and returns its result.
 pub async fn ended(job: &Job) -> Arc<CommandResult> {
     match job.wait(Wait::at_most(LIMIT)).await.unwrap() {
         Progress::Finished(result) => result,
@@ -276,7 +280,7 @@ pub fn raw(shell: &Shell, result: &CommandResult) -> Vec<u8> {
     shell.log().read(result.output.clone()).unwrap()
 }
 
-/// Runs a command to its end: exit code and output, with line ends as the programs wrote them.
+/// Runs a command and returns its exit code and output, with line ends as the programs wrote them.
 pub async fn run(shell: &Shell, text: impl Into<Vec<u8>>) -> (i32, String) {
     let result = finish(shell, text).await;
     (result.exit_code, text_of(shell, &result))
@@ -286,13 +290,13 @@ pub fn text_of(shell: &Shell, result: &CommandResult) -> String {
     String::from_utf8(raw(shell, result)).unwrap().replace("\r\n", "\n")
 }
 
-/// Where the output of a job begins, as soon as that is known.
+/// Returns the offset at which the output of a command begins, as soon as it is known.
 pub async fn start_of(job: &Job) -> u64 {
     within("the start of a command", job.started()).await.unwrap();
     job.output().unwrap().start
 }
 
-/// Waits until the shell's log, from an offset on, contains a text; returns the log from there.
+/// Waits until the shell's log contains a text after this offset; returns the log from there.
 pub async fn until_printed(shell: &Shell, from: u64, wanted: &str) -> String {
     let mut seen = Vec::new();
     let reading = async {
@@ -309,12 +313,12 @@ pub async fn until_printed(shell: &Shell, from: u64, wanted: &str) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// 100 MB of random text on the terminal, and in the file `sum` its hash, with line ends as the
-/// terminal makes them.
+/// A command that prints 100 MB of random text and writes its hash to the file `sum`, with line ends as the terminal
+/// makes them.
 pub const FLOOD: &str = "head -c 100000000 /dev/urandom | base64 -w 99 | head -c 100000000 | \
     tee >(sed 's/$/\\r/' | sha256sum >sum.new; mv sum.new sum)";
 
-/// Checks that this part of the log is exactly what the flood printed.
+/// Checks that this part of the log is exactly what [`FLOOD`] printed.
 pub async fn check_flood(shell: &Shell, part: Range<u64>) {
     let (_, sum) = run(shell, "until [ -e sum ]; do sleep 0.05; done; cat sum; rm sum").await;
     assert!(part.end - part.start > 100_000_000);
@@ -336,7 +340,7 @@ pub fn hash(mut stream: impl Read) -> String {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Every living process that has the text in its command line or environment.
+/// Describes every living process that has this text in its command line or environment.
 pub fn processes_with(text: &str) -> Vec<String> {
     let describe = |pid| format!("{pid}: {:.300}", words_of(pid));
     pids_with(text).into_iter().map(describe).collect()
@@ -354,7 +358,7 @@ fn words_of(pid: u32) -> String {
     String::from_utf8_lossy(&words).replace('\0', " ")
 }
 
-/// Runs an asynchronous test on a runtime of its own.
+/// Runs an asynchronous test on a tokio runtime of its own.
 pub fn test(future: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, future);

@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
 };
 
-/// Serves a page once, and returns its address.
+/// Serves a page for one request, and returns its address.
 pub fn serve_page(html: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/page", listener.local_addr().unwrap());

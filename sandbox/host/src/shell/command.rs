@@ -10,8 +10,8 @@ use bridge_protocol::methods::shell::{
 };
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_shells::{
-    Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Wait, Why, aside, render,
-    whole_lines,
+    Colours, CommandResult, Ended, InputHint, Job, OnInput, Progress, Wait, WaitEnd, render,
+    render_in_background, whole_lines,
 };
 
 use super::ShellService;
@@ -94,7 +94,7 @@ impl ShellService {
         }
         let length = params.bytes.unwrap_or(READ).min(READ_MOST);
         let end = range.end.min(start.saturating_add(length));
-        aside(move || {
+        render_in_background(move || {
             let log = shell.log();
             let mut bytes = log.read(start..end).map_err(error::shell)?;
             let log_end = log.len().map_err(error::shell)?;
@@ -173,10 +173,10 @@ async fn state(
                 InputHint::Hidden => Some(AwaitedInput::Hidden),
                 InputHint::Keys => Some(AwaitedInput::Keys),
             };
-            let why = match running.why {
-                Why::Quiet => WhyRunning::Quiet,
-                Why::Limit => WhyRunning::Limit,
-                Why::Input => WhyRunning::Input,
+            let why = match running.reason {
+                WaitEnd::Quiet => WhyRunning::Quiet,
+                WaitEnd::Limit => WhyRunning::Limit,
+                WaitEnd::Input => WhyRunning::Input,
             };
             let state = match input {
                 Some(_) => RunState::WaitingForInput,
@@ -204,7 +204,7 @@ fn ending(result: &CommandResult) -> CommandEnding {
         background_pid: result.background_pid,
         python: result.python.as_ref().map(|path| path.to_string_lossy().into_owned()),
         user: result.user.clone(),
-        machine: result.host.clone(),
+        machine: result.machine.clone(),
     }
 }
 

@@ -4,7 +4,9 @@ use std::mem;
 use std::ops::Range;
 
 use sandbox_shells::boundary::{self, LONGEST_SEQUENCE, whole_length};
-use sandbox_shells::{Colours, Log, Renderer, Result, Shell, aside, render, render_lines};
+use sandbox_shells::{
+    Colours, Log, Renderer, Result, Shell, render, render_in_background, render_lines,
+};
 
 /// Bytes that are rendered without a thread for it, if they are mere lines: a thread would cost more.
 const LITTLE: u64 = 32 << 10;
@@ -46,7 +48,7 @@ pub(super) async fn show(
         }
     }
     let shell = shell.clone();
-    aside(move || match extent {
+    render_in_background(move || match extent {
         Extent::Ends { bytes } => ends(&shell, range, bytes, colours),
         Extent::LastLines { lines, bytes } => last_lines(&shell, range, lines, bytes, colours),
     })

@@ -1,4 +1,4 @@
-//! The program of this crate's tests: a second owner, which can be killed, and the helper of the shells.
+//! The program for this crate's tests: a second owner, which can be killed, and the helper of the shells.
 
 use std::{
     env,

@@ -11,22 +11,22 @@ use crate::{
     owner::{CallId, Request, Text},
 };
 
-/// Everybody who waits.
+/// All callers that wait for an answer.
 #[derive(Default)]
 pub(super) struct Callers {
     next: u64,
     waiting: HashMap<CallId, Waiting>,
 }
 
-/// Where the answer goes.
+/// The channel for the answer, by the kind of answer.
 enum Waiting {
     Done(Answer),
     Command(Answer<JobWatch>),
 }
 
 impl Callers {
-    /// Notes who asks, and says what for.
-    pub(super) fn take_in(&mut self, control: Control) -> (CallId, Request) {
+    /// Registers a caller, and returns its number and its request.
+    pub(super) fn register(&mut self, control: Control) -> (CallId, Request) {
         let (waiting, request) = match control {
             Control::Run { text, answer } => (Waiting::Command(answer), Request::Run(Text(text))),
             Control::Type { bytes, answer } => (Waiting::Done(answer), Request::Type(Text(bytes))),
@@ -36,7 +36,7 @@ impl Callers {
             Control::Exports { answer } => (Waiting::Done(answer), Request::Export),
             Control::Close { answer } => (Waiting::Done(answer), Request::Close),
             Control::CatchUp { .. } | Control::LooksIdle => {
-                unreachable!("these are no questions to the owner")
+                unreachable!("the driver handles these itself")
             }
         };
         let call = CallId(self.next);
@@ -45,7 +45,7 @@ impl Callers {
         (call, request)
     }
 
-    /// Whether a caller still waits. One that has gone away does not want its command to be run.
+    /// Whether a caller still waits. If it has gone away, its command must not run.
     pub(super) fn is_waiting(&self, call: CallId) -> bool {
         self.waiting.get(&call).is_some_and(|waiting| match waiting {
             Waiting::Done(answer) => !answer.is_closed(),
@@ -53,14 +53,14 @@ impl Callers {
         })
     }
 
-    /// Answers a caller, if need be with the command that it has started.
+    /// Answers a caller; for a run request with the handle of the command.
     pub(super) fn answer(&mut self, call: CallId, reply: Result<Option<JobWatch>>) {
         match (self.waiting.remove(&call), reply) {
-            (Some(Waiting::Done(answer)), reply) => tell(answer, reply.map(drop)),
-            (Some(Waiting::Command(answer)), Ok(Some(job))) => tell(answer, Ok(job)),
-            (Some(Waiting::Command(answer)), Err(error)) => tell(answer, Err(error)),
+            (Some(Waiting::Done(answer)), reply) => send_answer(answer, reply.map(drop)),
+            (Some(Waiting::Command(answer)), Ok(Some(job))) => send_answer(answer, Ok(job)),
+            (Some(Waiting::Command(answer)), Err(error)) => send_answer(answer, Err(error)),
             (Some(Waiting::Command(_)), Ok(None)) => {
-                unreachable!("whoever runs a command is answered with it")
+                unreachable!("a run request is answered with its command")
             }
             (None, _) => trace!(?call, "nobody waits for this answer"),
         }
@@ -72,9 +72,9 @@ impl Callers {
     }
 }
 
-/// Sends an answer. A caller that does not wait any more needs none.
-pub(super) fn tell<T>(answer: Answer<T>, reply: Result<T>) {
+/// Sends an answer. It is not an error if the caller no longer waits.
+pub(super) fn send_answer<T>(answer: Answer<T>, reply: Result<T>) {
     if answer.send(reply).is_err() {
-        trace!("a caller has gone away before its answer");
+        trace!("a caller went away before it was answered");
     }
 }

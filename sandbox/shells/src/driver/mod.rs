@@ -1,15 +1,15 @@
-//! The driver of a shell's owner: reads clocks, files and processes, tells the owner what has happened, and does what
-//! the owner decides.
+//! The driver of a shell's owner: reads clocks, files and process states, passes events to the owner, and carries out
+//! its effects.
 //!
-//! It never waits inside its loop. Questions to tmux, the ledger and long texts go on in tasks of their own, and come
-//! back as events. Short files in the private directory (nonces, digests, a text of a few kilobytes) and the kernel's
-//! tables are read and written in place: a change of threads would cost a command more than the work itself.
+//! It never blocks its loop. Requests to tmux, the ledger and long texts run in tasks of their own and come back as
+//! events. Short files in the private directory (nonces, digests, a text of a few kilobytes) and `/proc` are read and
+//! written in place: switching threads would cost a command more than the work itself.
 
-mod alive;
 mod callers;
-mod looks;
+mod cleanup;
+mod inspect;
 mod perform;
-mod tidy;
+mod process_end;
 mod typist;
 
 use std::{
@@ -27,9 +27,9 @@ use tracing::{debug, warn};
 
 use crate::{
     Error, Result,
-    driver::alive::Alive,
+    driver::process_end::ProcessEnd,
     job::JobWatch,
-    launch::{Launched, Launcher, SecretPipe},
+    launch::{Launched, Launcher, NoncePipe},
     marker::Seq,
     messages::Control,
     output::index::IndexReader,
@@ -42,35 +42,35 @@ use perform::LedgerQueue;
 use process_identity::ProcessId;
 use typist::Typist;
 
-/// Everything that one shell's owner needs to act.
+/// Carries out the decisions of one shell's owner.
 pub(crate) struct Driver {
     owner: Owner,
     launcher: Launcher,
-    pipe: SecretPipe,
+    pipe: NoncePipe,
     shell: ProcessId,
     index: IndexReader,
     index_watch: FileWatch,
     log: File,
     status: watch::Sender<Status>,
     latest: watch::Sender<Option<JobWatch>>,
-    /// The latest command.
+    /// The latest command and its published status.
     job: Option<(Seq, watch::Sender<JobStatus>)>,
     callers: Callers,
     typist: Typist,
     ledger: LedgerQueue,
-    /// Work in the background; it ends with us.
+    /// Background tasks; they end with the driver.
     tasks: JoinSet<()>,
-    later: mpsc::UnboundedSender<Later>,
-    answers: mpsc::UnboundedReceiver<Later>,
+    background: mpsc::UnboundedSender<BackgroundResult>,
+    background_results: mpsc::UnboundedReceiver<BackgroundResult>,
     is_finished: bool,
-    /// Told when nothing is left of the shell.
+    /// Set to true when all processes and files of the shell are gone.
     gone: watch::Sender<bool>,
 }
 
-/// What a driver is made of.
+/// What a driver needs besides the owner.
 pub(crate) struct Parts {
     pub(crate) launcher: Launcher,
-    pub(crate) pipe: SecretPipe,
+    pub(crate) pipe: NoncePipe,
     pub(crate) index: IndexReader,
     pub(crate) index_watch: FileWatch,
     pub(crate) log: File,
@@ -79,8 +79,8 @@ pub(crate) struct Parts {
     pub(crate) gone: watch::Sender<bool>,
 }
 
-/// What comes back from the background.
-pub(super) enum Later {
+/// The result of a background task.
+pub(super) enum BackgroundResult {
     Event(Event),
     /// A shell was launched, with a pipe of its own.
     Launched {
@@ -93,7 +93,7 @@ pub(super) enum Later {
 enum Wake {
     IndexGrown,
     LeaderEnded(ProcessId),
-    Later(Later),
+    Background(BackgroundResult),
     Control(Option<Control>),
     RecorderEnded(ProcessId),
     ServerGone,
@@ -102,10 +102,11 @@ enum Wake {
 }
 
 impl Driver {
-    /// Does what the owner wants to be done first, so that it is known before anybody can ask.
+    /// Creates the driver, and carries out the first effects, so that their results are known before a caller can
+    /// ask.
     pub(crate) fn new(owner: Owner, effects: Vec<Effect>, parts: Parts) -> Self {
         let Parts { launcher, pipe, index, index_watch, log, status, latest, gone } = parts;
-        let (later, answers) = mpsc::unbounded_channel();
+        let (background, background_results) = mpsc::unbounded_channel();
         let shell = owner.status().shell;
         let tmux = launcher.tmux.clone();
         let mut driver = Self {
@@ -123,8 +124,8 @@ impl Driver {
             typist: Typist::new(tmux),
             ledger: LedgerQueue::default(),
             tasks: JoinSet::new(),
-            later,
-            answers,
+            background,
+            background_results,
             is_finished: false,
             gone,
         };
@@ -133,10 +134,10 @@ impl Driver {
         driver
     }
 
-    /// Runs until nothing is left of the shell, or nobody can ask for anything any more. Then the shell stays for the
+    /// Runs until the shell is cleaned up, or until all handles are dropped. In that case the shell is left for the
     /// next owner.
     pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
-        let (mut leader, mut recorder) = (Alive::of_some(None), Alive::of_some(None));
+        let (mut leader, mut recorder) = (ProcessEnd::of_some(None), ProcessEnd::of_some(None));
         let watch = self.index_watch.clone();
         let tmux = self.launcher.tmux.clone();
         let mut has_handles = true;
@@ -153,28 +154,28 @@ impl Driver {
                 biased;
                 () = grown => Wake::IndexGrown,
                 ended = leader.ended() => Wake::LeaderEnded(ended),
-                Some(later) = self.answers.recv() => Wake::Later(later),
+                Some(result) = self.background_results.recv() => Wake::Background(result),
                 control = controls.recv(), if has_handles => Wake::Control(control),
                 ended = recorder.ended() => Wake::RecorderEnded(ended),
                 _ = tmux.closed(), if self.owner.needs_server() => Wake::ServerGone,
                 typed = self.typist.typed() => Wake::Typed(typed),
-                () = until(deadline) => Wake::TimePassed,
+                () = sleep_until(deadline) => Wake::TimePassed,
             };
-            // What the recorder has written by now may be what is waited for.
+            // The recorder may have written the awaited line in the meantime.
             if !matches!(wake, Wake::IndexGrown | Wake::Control(Some(Control::Run { .. }))) {
                 self.catch_up();
             }
             match wake {
                 Wake::IndexGrown => {}
                 Wake::LeaderEnded(leader) => self.handle(Event::LeaderEnded(leader)),
-                Wake::Later(later) => self.came_back(later),
+                Wake::Background(result) => self.background_done(result),
                 Wake::Control(Some(control)) => self.control(control),
                 Wake::Control(None) if self.owner.needs_server() => {
                     let shell = &self.owner.entry().id;
-                    debug!(%shell, "nobody can ask any more; the shell stays for the next owner");
+                    debug!(%shell, "all handles were dropped; leaving the shell for the next owner");
                     return;
                 }
-                // The end of the shell goes on without anybody who waits for it.
+                // The cleanup continues although no handle is left.
                 Wake::Control(None) => has_handles = false,
                 Wake::RecorderEnded(recorder) => self.handle(Event::RecorderEnded(recorder)),
                 Wake::ServerGone => self.handle(Event::ServerGone),
@@ -185,7 +186,7 @@ impl Driver {
         self.gone.send_replace(true);
     }
 
-    /// Tells the owner of an event, does what it decides, and tells it how that went as far as that is known at once.
+    /// Passes an event to the owner, carries out the effects, and passes on the events that these cause at once.
     fn handle(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -210,14 +211,14 @@ impl Driver {
             None => 0,
             Some(Ok(metadata)) => metadata.len(),
             Some(Err(error)) => {
-                warn!(shell = %self.owner.entry().id, %error, "the log's length is not known");
+                warn!(shell = %self.owner.entry().id, %error, "cannot read the length of the log");
                 0
             }
         };
         Moment { now: Instant::now(), wall: SystemTime::now(), log_end }
     }
 
-    /// Takes in what the recorder has written since the last look.
+    /// Passes the new lines of the index to the owner.
     fn catch_up(&mut self) {
         match self.index.read_new() {
             Ok(lines) => {
@@ -225,21 +226,21 @@ impl Driver {
                     self.handle(Event::Recorded(line));
                 }
             }
-            // An index that cannot be read now can be read when it grows again.
+            // It is read again when the index grows.
             Err(error) => {
-                warn!(shell = %self.owner.entry().id, %error, "the index cannot be read");
+                warn!(shell = %self.owner.entry().id, %error, "cannot read the index");
             }
         }
     }
 
-    fn came_back(&mut self, later: Later) {
-        match later {
-            Later::Event(event) => self.handle(event),
-            Later::LedgerWritten(event) => {
+    fn background_done(&mut self, result: BackgroundResult) {
+        match result {
+            BackgroundResult::Event(event) => self.handle(event),
+            BackgroundResult::LedgerWritten(event) => {
                 self.write_next_ledger();
                 self.handle(event);
             }
-            Later::Launched { seq, result } => {
+            BackgroundResult::Launched { seq, result } => {
                 let result = result.map(|Launched { leader, pipe, .. }| {
                     (self.pipe, self.shell) = (pipe, leader);
                     leader
@@ -251,11 +252,11 @@ impl Driver {
 
     fn control(&mut self, control: Control) {
         match control {
-            Control::CatchUp { answer } => callers::tell(answer, Ok(())),
+            Control::CatchUp { answer } => callers::send_answer(answer, Ok(())),
             Control::LooksIdle => self.handle(Event::LooksIdle),
             control => {
-                let (call, request) = self.callers.take_in(control);
-                self.handle(Event::Asked { call, request });
+                let (call, request) = self.callers.register(control);
+                self.handle(Event::Requested { call, request });
             }
         }
     }
@@ -275,7 +276,7 @@ impl Driver {
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! Does what the owner decides.
+//! Carries out the owner's effects.
 
 use std::{collections::VecDeque, os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -6,32 +6,35 @@ use rustix::process::Signal;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::{Driver, Later, tidy::tidy, typist::in_hexadecimal};
+use super::{BackgroundResult, Driver, cleanup::clean_up, typist::in_hexadecimal};
 use crate::{
     Error, Result,
     input::{self, Key},
     job::JobWatch,
-    launch::{Launcher, Place},
+    launch::{LaunchTarget, Launcher},
     ledger::{Entry, ShellDir},
     marker::{Kind, Seq},
-    owner::{AfterLedger, CallId, Effect, Event, Held, OwnKeys, PaneSight, Reply, Text, TextState},
+    owner::{
+        AfterLedger, CallId, Effect, Event, OwnKeys, PaneStatus, PipeContent, Reply, Text,
+        TextState,
+    },
     state::JobStatus,
-    tmux::Tmux,
 };
 
-/// Texts that are longer than this are written on another thread.
+/// Longer texts are written on another thread.
 const SHORT_TEXT: usize = 64 << 10;
-/// The key that runs the command that lies ready. The builtin binds it.
+/// The key that runs the command in the file. The builtin binds it.
 const RUN_KEY: &[u8] = b"\x1e";
-/// The same with keys that bash has from birth, for the case that ours is bound to something else. The space before
-/// the clearing is for an empty line, on which bash would ring the bell.
-const CALL_KEYS: &[u8] = b"\x05 \x15 __sb\n";
-/// The key on which the builtin tells again how its last command has ended.
+/// Runs the command in the file by typing the builtin's name, with keys that bash binds by default: for the case that
+/// RUN_KEY is bound to something else. The space before the clearing key is for an empty line, on which bash would
+/// ring the bell.
+const TYPE_RUN_KEYS: &[u8] = b"\x05 \x15 __sb\n";
+/// The key on which the builtin reports the end of its last command again.
 const RECOVER_KEY: &[u8] = b"\x1b[7717~";
-/// The key on which the builtin writes down the environment.
+/// The key on which the builtin writes its environment to the file `exports`.
 const EXPORTS_KEY: &[u8] = b"\x1b[7718~";
 
-/// Entries that wait for the one before them to be written: the last must be the last.
+/// Ledger entries that wait until the previous one is written: they must reach the disk in order.
 #[derive(Default)]
 pub(super) struct LedgerQueue {
     is_writing: bool,
@@ -39,26 +42,33 @@ pub(super) struct LedgerQueue {
 }
 
 impl Driver {
-    /// Does one thing. What is known about it at once is returned; the rest comes back later.
+    /// Carries out one effect. Returns the resulting event if it is known at once; otherwise it comes from the
+    /// background.
     pub(super) fn perform(&mut self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::Look { seq, look } => return Some(Event::Seen { seq, sight: self.look(look) }),
+            Effect::Inspect { seq, inspection } => {
+                return Some(Event::Inspected { seq, finding: self.inspect(inspection) });
+            }
             Effect::FindShell => return Some(self.find_shell()),
             Effect::WriteText { seq, call, text } => return self.write_text(seq, call, text),
             Effect::WriteNonces { seq, kind } => {
-                let result = self.pipe.announce(&self.launcher.dir, seq, kind);
+                let result = self.pipe.write_nonces(&self.launcher.dir, seq, kind);
                 return Some(Event::NoncesWritten { seq, result });
             }
             Effect::TakeNoncesBack { seq, why } => {
-                let held = if self.pipe.empty() { Held::Nonces } else { Held::Nothing };
-                return Some(Event::NoncesTakenBack { seq, held, why });
+                let found = if self.pipe.take_nonces_back() {
+                    PipeContent::Nonces
+                } else {
+                    PipeContent::Nothing
+                };
+                return Some(Event::NoncesTakenBack { seq, found, why });
             }
             Effect::RenewEndNonce => {
-                if let Err(error) = self.pipe.announce_end_again(&self.launcher.dir) {
-                    self.trace_error("the shell gets no other nonce", &error);
+                if let Err(error) = self.pipe.write_end_nonce_again(&self.launcher.dir) {
+                    self.trace_error("the end nonce could not be renewed", &error);
                 }
             }
-            Effect::CallWithNothing { seq } => self.call_with_nothing(seq),
+            Effect::ProbeStartingShell { seq } => self.probe_starting_shell(seq),
             Effect::WriteLedger { entry, after } => {
                 self.ledger.waiting.push_back((*entry, after));
                 if !self.ledger.is_writing {
@@ -66,25 +76,27 @@ impl Driver {
                 }
             }
             Effect::LaunchShell { seq, cwd, is_recorded } => {
-                let (launcher, later) = (self.launcher.clone(), self.later.clone());
+                let (launcher, background) = (self.launcher.clone(), self.background.clone());
                 let pane = self.owner.entry().pane.clone();
                 self.tasks.spawn(async move {
                     let result = relaunch(&launcher, &pane, &cwd, seq, is_recorded).await;
-                    // The receiver is the driver, which has gone if this fails.
-                    let _ = later.send(Later::Launched { seq, result });
+                    // Fails only if the driver has ended; then nobody needs the event.
+                    let _ = background.send(BackgroundResult::Launched { seq, result });
                 });
             }
-            Effect::OrderRecorder => {
-                let question = self.launcher.pipe_command(&self.owner.entry().pane);
-                self.ask(question, |answer| Event::RecorderOrdered(answer.map(drop)));
+            Effect::StartRecorder => {
+                let command = self.launcher.pipe_command(&self.owner.entry().pane);
+                self.ask_tmux(command, |answer| Event::RecorderStarted(answer.map(drop)));
             }
-            Effect::AskPane => {
+            Effect::QueryPane => {
                 let pane = &self.owner.entry().pane;
                 let format = "#{pane_dead} #{pane_dead_status} #{pane_dead_signal}";
-                let question = format!("display-message -p -t {pane} '{format}'");
-                self.ask(question, |answer| Event::PaneSeen(answer.map(|it| pane_sight(&it))));
+                let command = format!("display-message -p -t {pane} '{format}'");
+                self.ask_tmux(command, |answer| {
+                    Event::PaneQueried(answer.map(|it| parse_pane_status(&it)))
+                });
             }
-            Effect::NudgeServer => self.owner.entry().server.send(Signal::CHILD),
+            Effect::SendServerSigchld => self.owner.entry().server.send(Signal::CHILD),
             Effect::Press(keys) => self.press(keys),
             Effect::Type { call, bytes } => {
                 self.typist.type_for(call, &self.owner.entry().pane, &bytes.0);
@@ -100,8 +112,8 @@ impl Driver {
             Effect::Export { call } => self.export(call),
             Effect::Resize { call, size } => {
                 let (target, columns, rows) = (self.launcher.target(), size.columns, size.rows);
-                let question = format!("resize-window -t {target} -x {columns} -y {rows}");
-                self.ask(question, move |answer| Event::Resized {
+                let command = format!("resize-window -t {target} -x {columns} -y {rows}");
+                self.ask_tmux(command, move |answer| Event::Resized {
                     call,
                     size,
                     result: answer.map(drop),
@@ -112,9 +124,9 @@ impl Driver {
             Effect::Publish => drop(self.status.send_replace(self.owner.status())),
             Effect::PublishJob { seq, status } => self.publish_job(seq, status),
             Effect::Answer { call, reply } => self.answer(call, reply),
-            Effect::Tidy { recorder } => {
+            Effect::CleanUp { recorder } => {
                 let (launcher, entry) = (self.launcher.clone(), self.owner.entry().clone());
-                self.tasks.spawn(tidy(launcher, entry, recorder, self.later.clone()));
+                self.tasks.spawn(clean_up(launcher, entry, recorder, self.background.clone()));
             }
             Effect::Finish => self.is_finished = true,
         }
@@ -122,16 +134,16 @@ impl Driver {
     }
 
     fn find_shell(&mut self) -> Event {
-        // From now on the pipe has no name: only the shell and we can reach it.
+        // Unlink the pipe: from now on only the shell and the owner can reach it.
         if let Err(error) = std::fs::remove_file(self.launcher.dir.pipe()) {
-            warn!(shell = %self.owner.entry().id, %error, "the pipe keeps its name");
+            warn!(shell = %self.owner.entry().id, %error, "the nonce pipe could not be unlinked");
         }
         let leader = self.owner.entry().leader;
         self.shell = self.launcher.shell(leader).unwrap_or(leader);
         Event::ShellFound(self.shell)
     }
 
-    /// Writes a text where the shell takes it from. One that nobody waits for is not run.
+    /// Writes the text of a command to the file from which the shell takes it, unless the caller has gone away.
     fn write_text(&mut self, seq: Seq, call: CallId, text: Text) -> Option<Event> {
         if !self.callers.is_waiting(call) {
             self.callers.forget(call);
@@ -145,22 +157,23 @@ impl Driver {
             return Some(write(&self.launcher.dir, text));
         }
         let (dir, lock) = (self.launcher.dir.clone(), self.launcher.lock.upgrade());
-        let later = self.later.clone();
+        let background = self.background.clone();
         self.tasks.spawn_blocking(move || {
-            // The next owner waits for a text that was begun to be written. There may be one already.
+            // While this task holds the lock, the next owner waits until the text is written. If the lock is gone,
+            // the next owner may be active already.
             let Some(_lock) = lock else { return };
-            // The receiver is the driver, which has gone if this fails.
-            let _ = later.send(Later::Event(write(&dir, text)));
+            // Fails only if the driver has ended; then nobody needs the event.
+            let _ = background.send(BackgroundResult::Event(write(&dir, text)));
         });
         None
     }
 
-    fn call_with_nothing(&mut self, seq: Seq) {
+    fn probe_starting_shell(&mut self, seq: Seq) {
         let dir = &self.launcher.dir;
         let written = dir.write_command(Vec::new()).map_err(Error::io("emptying the command"));
-        match written.and_then(|()| self.pipe.announce_again(dir, seq, Kind::StartUp)) {
-            Ok(()) => self.press(OwnKeys::Call),
-            Err(error) => self.trace_error("a starting shell could not be called", &error),
+        match written.and_then(|()| self.pipe.replace_nonces(dir, seq, Kind::StartUp)) {
+            Ok(()) => self.press(OwnKeys::TypeRun),
+            Err(error) => self.trace_error("the starting shell could not be probed", &error),
         }
     }
 
@@ -171,34 +184,36 @@ impl Driver {
         };
         self.ledger.is_writing = true;
         let (dir, lock) = (self.launcher.dir.clone(), self.launcher.lock.upgrade());
-        let later = self.later.clone();
+        let background = self.background.clone();
         self.tasks.spawn_blocking(move || {
-            // The next owner waits for an entry that was begun to be written. There may be one already.
+            // While this task holds the lock, the next owner waits until the entry is written. If the lock is gone,
+            // the next owner may be active already.
             let Some(_lock) = lock else { return };
             let result = dir.save(&entry).map_err(Error::io("writing the ledger"));
-            // The receiver is the driver, which has gone if this fails.
-            let _ = later.send(Later::LedgerWritten(Event::LedgerWritten { after, result }));
+            // Fails only if the driver has ended; then nobody needs the event.
+            let _ = background
+                .send(BackgroundResult::LedgerWritten(Event::LedgerWritten { after, result }));
         });
     }
 
-    /// Asks tmux in the background.
-    fn ask(
+    /// Sends a command to tmux in the background, and passes on the answer as an event.
+    fn ask_tmux(
         &mut self,
-        question: String,
+        command: String,
         event: impl FnOnce(Result<String>) -> Event + Send + 'static,
     ) {
-        let (tmux, later) = (self.launcher.tmux.clone(), self.later.clone());
+        let (tmux, background) = (self.launcher.tmux.clone(), self.background.clone());
         self.tasks.spawn(async move {
-            let answer = ask(&tmux, &question).await;
-            // The receiver is the driver, which has gone if this fails.
-            let _ = later.send(Later::Event(event(answer)));
+            let answer = tmux.ask(&command).await;
+            // Fails only if the driver has ended; then nobody needs the event.
+            let _ = background.send(BackgroundResult::Event(event(answer)));
         });
     }
 
     fn press(&mut self, keys: OwnKeys) {
         let bytes = match keys {
             OwnKeys::Run => RUN_KEY,
-            OwnKeys::Call => CALL_KEYS,
+            OwnKeys::TypeRun => TYPE_RUN_KEYS,
             OwnKeys::Recover => RECOVER_KEY,
         };
         let pane = &self.owner.entry().pane;
@@ -210,7 +225,7 @@ impl Driver {
     fn signal(&self, signal: input::Signal) -> Result<()> {
         let id = || self.owner.entry().id.clone();
         let stat = self.shell.stat().ok_or_else(|| Error::ShellClosed(id()))?;
-        // A shell that has lost its terminal has nothing in the foreground.
+        // A shell that has lost its terminal has no foreground group.
         let foreground = Some(stat.foreground).filter(|&group| group > 0);
         let Some(group) = foreground.and_then(rustix::process::Pid::from_raw) else {
             return Ok(());
@@ -249,11 +264,7 @@ impl Driver {
     }
 }
 
-async fn ask(tmux: &Tmux, question: &str) -> Result<String> {
-    tmux.ask(question).await
-}
-
-/// Starts a shell in the pane of a dead one.
+/// Starts a shell in the pane of a dead one, in this directory or its nearest existing ancestor.
 async fn relaunch(
     launcher: &Launcher,
     pane: &str,
@@ -264,11 +275,11 @@ async fn relaunch(
     let mut cwd = cwd.to_owned();
     while !cwd.is_dir() && cwd.pop() {}
     launcher.rewrite_start(&cwd)?;
-    launcher.launch(Place::Again { pane, is_recorded }, seq).await
+    launcher.launch(LaunchTarget::DeadPane { pane, is_recorded }, seq).await
 }
 
-/// When bash meets that in a text that it evaluates, it takes the terminal for the rest of the text. In a file that it
-/// reads, bash ignores it.
+/// Writes the text of a command. A text that turns line editing off goes to a separate file that bash sources:
+/// evaluated directly, it would make bash read the rest of the text from the terminal, but in a file bash ignores it.
 fn write_text(dir: &ShellDir, mut text: Vec<u8>) -> Result<()> {
     let writing = || Error::io("writing the command");
     if turns_line_editing_off(&text) {
@@ -280,22 +291,22 @@ fn write_text(dir: &ShellDir, mut text: Vec<u8>) -> Result<()> {
     dir.write_command(text).map_err(writing())
 }
 
-fn pane_sight(answer: &str) -> PaneSight {
+fn parse_pane_status(answer: &str) -> PaneStatus {
     let mut words = answer.split(' ').map(|word| word.parse::<i32>().ok());
     let mut next = || words.next().flatten();
     let (dead, status, signal) = (next(), next(), next());
     match (dead, signal.map(|signal| 128 + signal).or(status)) {
-        (Some(1), Some(code)) => PaneSight::Dead(code),
-        (Some(1), None) => PaneSight::Dying,
-        _ => PaneSight::Alive,
+        (Some(1), Some(code)) => PaneStatus::Dead(code),
+        (Some(1), None) => PaneStatus::Dying,
+        _ => PaneStatus::Alive,
     }
 }
 
-/// Whether a text may contain `set +o emacs`, `shopt -uo vi` or the like. A text that only looks like it is run all
-/// the same; it merely does not show the numbers of its background jobs.
+/// Whether a text may contain `set +o emacs`, `shopt -uo vi` or the like. A false positive still runs; it merely does
+/// not show the numbers of its background jobs.
 fn turns_line_editing_off(text: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
-    // Cheap, for the texts that do not.
+    // A cheap test for the texts that do not.
     if !has(b"+o") && !has(b"shopt") {
         return false;
     }

@@ -1,28 +1,28 @@
-//! Types into the pane, one thing after the other.
+//! Types into the pane, one item after the other.
 //!
-//! Keys are never overtaken by later ones. Where nothing is being typed, a key of ours goes to tmux at once and
-//! nobody waits for the answer: what becomes of it the markers tell.
+//! Keys keep their order. If the queue is empty, a control key goes to tmux at once and nobody waits for tmux's
+//! answer: the markers show whether it worked.
 
 use std::{collections::VecDeque, pin::Pin};
 
 use crate::{Result, owner::CallId, tmux::Tmux};
 
-/// Bytes per `send-keys`, so that no line to tmux gets long.
-const TYPED_AT_ONCE: usize = 512;
+/// Bytes per `send-keys` command, so that no line to tmux gets long.
+const BYTES_PER_COMMAND: usize = 512;
 
 type Typing = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// What is to be typed, in its order.
+/// The queue of keys for one pane.
 pub(super) struct Typist {
     tmux: Tmux,
-    queue: VecDeque<Typed>,
-    /// The first of the queue is on its way.
+    queue: VecDeque<QueuedKeys>,
+    /// The first item of the queue, while it is being sent.
     typing: Option<Typing>,
 }
 
-struct Typed {
+struct QueuedKeys {
     commands: VecDeque<[String; 2]>,
-    /// Who is answered when all of it was taken.
+    /// The caller to answer when tmux has accepted all keys.
     call: Option<CallId>,
 }
 
@@ -31,31 +31,31 @@ impl Typist {
         Self { tmux, queue: VecDeque::new(), typing: None }
     }
 
-    /// Presses keys of ours.
+    /// Presses control keys of the owner.
     pub(super) fn press(&mut self, pane: &str, keys: &str) -> Result<()> {
         let commands = pressing(pane, keys);
         if self.queue.is_empty() {
-            return self.tmux.tell_now(&[&commands[0], &commands[1]]);
+            return self.tmux.send_without_waiting(&[&commands[0], &commands[1]]);
         }
-        self.queue.push_back(Typed { commands: [commands].into(), call: None });
+        self.queue.push_back(QueuedKeys { commands: [commands].into(), call: None });
         Ok(())
     }
 
     /// Presses keys for a caller.
     pub(super) fn press_for(&mut self, call: CallId, pane: &str, keys: &str) {
         let commands = [pressing(pane, keys)].into();
-        self.add(Typed { commands, call: Some(call) });
+        self.add(QueuedKeys { commands, call: Some(call) });
     }
 
     /// Types bytes for a caller, exactly as they are.
     pub(super) fn type_for(&mut self, call: CallId, pane: &str, bytes: &[u8]) {
-        let chunks = bytes.chunks(TYPED_AT_ONCE);
+        let chunks = bytes.chunks(BYTES_PER_COMMAND);
         let commands = chunks.map(|chunk| pressing(pane, &in_hexadecimal(chunk))).collect();
-        self.add(Typed { commands, call: Some(call) });
+        self.add(QueuedKeys { commands, call: Some(call) });
     }
 
-    fn add(&mut self, typed: Typed) {
-        self.queue.push_back(typed);
+    fn add(&mut self, keys: QueuedKeys) {
+        self.queue.push_back(keys);
         self.begin();
     }
 
@@ -63,7 +63,7 @@ impl Typist {
         if self.typing.is_some() {
             return;
         }
-        let Some(Typed { commands, .. }) = self.queue.front_mut() else { return };
+        let Some(QueuedKeys { commands, .. }) = self.queue.front_mut() else { return };
         let (tmux, commands) = (self.tmux.clone(), std::mem::take(commands));
         self.typing = Some(Box::pin(async move {
             for [leave_mode, press] in commands {
@@ -73,7 +73,7 @@ impl Typist {
         }));
     }
 
-    /// Returns when the first of the queue was typed; then [`Self::finish`] must be called.
+    /// Returns when the first item of the queue has been typed; the caller must then call [`Self::finish`].
     pub(super) async fn typed(&mut self) -> Result<()> {
         match &mut self.typing {
             Some(typing) => typing.await,
@@ -81,16 +81,16 @@ impl Typist {
         }
     }
 
-    /// Goes on with the next, and says who waits for the answer.
+    /// Starts the next item, and returns the caller that waits for the finished one.
     pub(super) fn finish(&mut self) -> Option<CallId> {
         self.typing = None;
         let done = self.queue.pop_front();
         self.begin();
-        done.and_then(|typed| typed.call)
+        done.and_then(|keys| keys.call)
     }
 }
 
-/// Bytes as `send-keys` takes them.
+/// Bytes as arguments of `send-keys`.
 pub(super) fn in_hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold("-H".to_owned(), |mut keys, byte| {
         keys.push_str(&format!(" {byte:02x}"));
@@ -98,8 +98,8 @@ pub(super) fn in_hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// The tmux commands that press keys. While a person looks through the history of the pane (`copy-mode`), tmux would
-/// take them for its own.
+/// The tmux commands that press keys. The first leaves `copy-mode`: while a person scrolls through the history of the
+/// pane, tmux would treat the keys as its own.
 fn pressing(pane: &str, keys: &str) -> [String; 2] {
     [format!("copy-mode -q -t {pane}"), format!("send-keys -t {pane} {keys}")]
 }

@@ -1,24 +1,24 @@
-/* The builtin `__sb`, by which a sandbox shell runs its commands and tells how they end. init.bash loads it.
+/* The builtin `__sb`, with which a sandbox shell runs its commands and reports how they end. init.bash loads it.
  *
- * How a command runs: the owner writes its text to the file `command` and two secrets to the pipe
- * ("S;number;nonce" and "E;number;nonce", of one length each), and presses a key, on which we enter the line
- * ` __sb`. That takes both, prints the first as the start marker, evaluates the text as `eval` would, at top
- * level, and prints the second as the end marker, with what the shell knows about itself. The secrets are in no
+ * How a command runs: the owner writes its text to the file `command` and two nonces to the pipe
+ * ("S;number;digits" and "E;number;digits", of a fixed length), and presses a key, on which this builtin enters the
+ * line ` __sb`. The call takes both nonces, prints the first as the start marker, evaluates the text as `eval` would,
+ * at top level, and prints the second as the end marker, with a report about the shell. The nonces are in no
  * variable, and no program that the shell starts inherits the pipe, which has no name by then.
  *
- * When Ctrl-C throws bash back to its prompt, evaluating does not return to us, but bash then undoes what
- * it has begun, and calls `leave` for that. `__sb prompt` is an entry of PROMPT_COMMAND, the last one, since
- * `PROMPT_COMMAND=...` replaces only the first. Two more keys are the owner's questions: on one we tell the last end
- * again, on the other we write the environment of programs to a file that was opened at the start, if need be by
- * the launcher of a confined shell. Nothing is run for either.
+ * When Ctrl-C throws bash back to its prompt, the evaluation does not return here. But bash then runs the unwind
+ * frame, which calls `leave`. `__sb prompt` is an entry of PROMPT_COMMAND, the last one, since `PROMPT_COMMAND=...`
+ * replaces only the first. Two more keys are requests of the owner: on one the builtin reports the last end again,
+ * on the other it writes the environment of programs to a file. That file was opened at the start; for a confined
+ * shell the launcher opened it. No command is run for either.
  *
- * All this could be written in bash, and was: it took most of bash's time for a command, and every option
- * and trap of the user had to be kept from showing or disturbing it. Here there is nothing to see for them but
- * the name, before the start marker: in no command's output.
+ * All this could be written in bash, and was: it took most of the time that bash needs for a command, and every
+ * option and trap of the user had to be prevented from showing or disturbing it. Now users can see nothing of it but
+ * the name, before the start marker, so it is in no command's output.
  *
- * Known limit: when line editing is turned off (`set +o emacs`) by something that a text calls, bash reads
- * the rest of the text from the terminal. The owner sees that and interrupts it. Where the text itself
- * says so, it is a file that bash reads, which has no such effect. */
+ * Known limit: when something that a text calls turns line editing off (`set +o emacs`), bash reads the rest of the
+ * text from the terminal. The owner notices that and interrupts it. If the text itself turns line editing off, the
+ * owner puts it into a file that bash sources, where this does not happen. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What we use of bash. It is part of what bash gives to loadable builtins. */
+/* Declarations of bash. All of them are part of its interface for loadable builtins. */
 typedef struct word_desc {
     char *word;
     int flags;
@@ -58,7 +58,7 @@ enum { EXECUTION_SUCCESS = 0, EXECUTION_FAILURE = 1, EX_USAGE = 258 };
 extern int last_command_exit_value; /* $? */
 extern pid_t last_asynchronous_pid; /* $! */
 extern int remember_on_history;
-extern void *this_shell_builtin; /* what ran last; `exit` asks that */
+extern void *this_shell_builtin; /* the builtin that ran last; `exit` checks it */
 
 extern void *xmalloc(size_t);
 extern void *xrealloc(void *, size_t);
@@ -68,7 +68,7 @@ extern void *bind_variable(const char *name, char *value, int flags);
 extern void *bind_array_variable(char *name, intmax_t index, char *value, int flags);
 extern int check_add_history(char *line, int force);
 extern void *save_pipestatus_array(void);
-extern void restore_pipestatus_array(void *); /* keeps what it is given */
+extern void restore_pipestatus_array(void *); /* takes ownership of its argument */
 extern void array_dispose(void *);
 extern char *find_user_command(const char *program);
 extern void begin_unwind_frame(char *name);
@@ -88,44 +88,45 @@ extern int rl_bind_keyseq_in_map(const char *keys, int (*function)(int, int), vo
 extern int rl_delete_text(int from, int to);
 extern int rl_insert_text(const char *text);
 extern int rl_newline(int count, int key);
-extern int rl_stuff_char(int key); /* puts it before what is typed next */
+extern int rl_stuff_char(int key); /* inserts a key before the next typed one */
 extern void rl_cleanup_after_signal(void);
-extern void throw_to_top_level(void); /* gives up what is being read, as a Ctrl-C does */
-extern char *current_prompt_string, *ps1_prompt; /* at the prompt for a new command they are one */
+extern void throw_to_top_level(void); /* discards the line being read, as Ctrl-C does */
+extern char *current_prompt_string, *ps1_prompt; /* equal at the prompt for a new command */
 
 enum {
-    HIGH_FD = 1000,  /* above all that scripts close to be sure */
-    LOW_FD = 10,     /* for shells that may have few */
-    SECRET = 55,     /* "S;", 20 digits, ";", 32 digits */
-    NONCE = 23,      /* where the 32 digits begin */
+    HIGH_FD = 1000,     /* above the descriptors that scripts close as a precaution */
+    LOW_FD = 10,        /* for shells with a low limit on descriptors */
+    NONCE_LENGTH = 55,  /* in the pipe: "S;", 20 digits, ";", 32 digits */
+    PREFIX_LENGTH = 23, /* the part before the 32 digits */
     HOOK_INDEX = 7717,
-    RUN_KEY = 0x1e,  /* Ctrl-^ */
+    RUN_KEY = 0x1e,     /* Ctrl-^ */
     HISTORY_MAX = 4096,
-    LONGEST_PLACE = 16 * 1024, /* half of what the recorder takes for a marker */
+    LONGEST_DIRECTORY = 16 * 1024, /* half of the longest marker that the recorder accepts */
 };
 static char hook[] = "__sb prompt";
-static char name[] = "__sb"; /* of the builtin, and of what bash undoes for it */
+static char name[] = "__sb"; /* of the builtin, and of its unwind frame */
 
-static pid_t shell; /* the only process that may speak: a subshell has a copy of all this */
+static pid_t shell; /* the only process that may print markers: a subshell has a copy of all this */
 static int pipe_fd = -1, terminal = -1, exports = -1;
-static char *directory, *user, *host;
+static char *directory, *user, *machine;
 
-static char start_secret[SECRET + 1], end_secret[SECRET + 1]; /* of the latest command; empty: none */
-static char ahead[SECRET + 1]; /* the start of the next one, if it came to light too early */
-static int is_running;    /* a start was told, and its end was not */
-static int is_evaluating; /* inside the text */
-static int code = -1;     /* how it has ended, once that is known */
+/* The nonces of the latest command; empty if there is none. */
+static char start_nonce[NONCE_LENGTH + 1], end_nonce[NONCE_LENGTH + 1];
+static char ahead[NONCE_LENGTH + 1]; /* the start nonce of the next command, if it was read too early */
+static int is_running;    /* a start was reported, and its end was not */
+static int is_evaluating; /* a text is being evaluated */
+static int code = -1;     /* the exit code of the command, once it is known */
 
-static int status;        /* what $? shall be for the next text */
-static int is_our_status; /* $? at the prompt is of the builtin, not of what somebody has typed */
-/* What a text leaves to the next one, and what we would spoil. */
+static int status;        /* the value of $? for the next text */
+static int is_our_status; /* $? at the prompt comes from the builtin, not from a typed command */
+/* State that a text leaves to the next one, and that running this builtin would overwrite. */
 static struct {
     char *last_word; /* $_ */
     void *pipestatus, *builtin;
 } left;
 
-/* Prints to the terminal, whatever the shell's own output has been redirected to. In one piece: others may
- * print, too. */
+/* Prints to the terminal, wherever the shell's own output is redirected. Signals are blocked, so that it is
+ * written in one piece: other programs may print at the same time. */
 static int print(const char *bytes)
 {
     size_t length = strlen(bytes);
@@ -143,53 +144,53 @@ static int print(const char *bytes)
     return length == 0;
 }
 
-/* The next secret that lies in the pipe. */
-static int take(char *secret)
+/* Takes the next nonce from the pipe. */
+static int take(char *nonce)
 {
     if (ahead[0]) {
-        memcpy(secret, ahead, sizeof ahead);
+        memcpy(nonce, ahead, sizeof ahead);
         ahead[0] = 0;
         return 1;
     }
     ssize_t length;
     do
-        length = read(pipe_fd, secret, SECRET);
+        length = read(pipe_fd, nonce, NONCE_LENGTH);
     while (length < 0 && errno == EINTR);
-    secret[length == SECRET ? SECRET : 0] = 0;
-    return length == SECRET;
+    nonce[length == NONCE_LENGTH ? NONCE_LENGTH : 0] = 0;
+    return length == NONCE_LENGTH;
 }
 
-static int is_end_of(const char *secret, const char *start)
+static int is_end_of(const char *nonce, const char *start)
 {
-    return secret[0] == 'E' && memcmp(secret + 1, start + 1, NONCE - 1) == 0;
+    return nonce[0] == 'E' && memcmp(nonce + 1, start + 1, PREFIX_LENGTH - 1) == 0;
 }
 
-/* Tells the start of the next command: the last that has both secrets. What lies before it was of others, which
- * the owner has replaced or given up. */
+/* Reports the start of the next command: the last one that has both nonces. Earlier nonces belong to commands that the
+ * owner has replaced or given up. */
 static int begin(void)
 {
-    char start[SECRET + 1] = "", secret[SECRET + 1];
+    char start[NONCE_LENGTH + 1] = "", nonce[NONCE_LENGTH + 1];
     int is_found = 0;
-    while (take(secret)) {
-        if (secret[0] == 'S')
-            memcpy(start, secret, sizeof secret);
-        if (!is_end_of(secret, start))
+    while (take(nonce)) {
+        if (nonce[0] == 'S')
+            memcpy(start, nonce, sizeof nonce);
+        if (!is_end_of(nonce, start))
             continue;
-        memcpy(start_secret, start, sizeof start);
-        memcpy(end_secret, secret, sizeof secret);
+        memcpy(start_nonce, start, sizeof start);
+        memcpy(end_nonce, nonce, sizeof nonce);
         is_found = 1;
     }
     if (!is_found)
         return 0;
     is_running = 1;
     code = -1;
-    char marker[SECRET + 10];
-    snprintf(marker, sizeof marker, "\033]7717;%s\a", start_secret);
+    char marker[NONCE_LENGTH + 10];
+    snprintf(marker, sizeof marker, "\033]7717;%s\a", start_nonce);
     print(marker);
     return 1;
 }
 
-/* A copy with what would end or split a marker percent-encoded. */
+/* Returns a copy in which bytes that would end or split a marker are percent-encoded. */
 static char *encoded(const char *field)
 {
     char *copy = xmalloc(3 * strlen(field) + 1), *to = copy;
@@ -202,8 +203,8 @@ static char *encoded(const char *field)
     return copy;
 }
 
-/* The path of the Python that the shell would run, or an empty one. It is searched anew when PATH has changed,
- * when the one found has gone, and as long as there is none. */
+/* Returns the path of the Python that the shell would run, or an empty string. Searches again when PATH has changed,
+ * when the one found is gone, and as long as there is none. */
 static const char *python(void)
 {
     static char *searched, *found;
@@ -213,7 +214,7 @@ static const char *python(void)
     if (!searched || !found || strcmp(searched, path) != 0 || access(found, X_OK) != 0) {
         free(searched);
         free(found);
-        searched = found = NULL; /* a Ctrl-C may throw bash out of the search */
+        searched = found = NULL; /* Ctrl-C may abort the search */
         found = find_user_command("python");
         if (!found)
             found = find_user_command("python3");
@@ -222,9 +223,9 @@ static const char *python(void)
     return found && found[0] == '/' ? found : "";
 }
 
-/* The directory by the name that the shell has for it, unless a command has changed that without going there, or
- * it means another directory to others (/proc/self). Empty if it is too long to be told. */
-static char *place(void)
+/* Returns the working directory, encoded, as PWD names it, unless a command has changed PWD without changing the
+ * directory, or PWD means another directory to other processes (/proc/self). Empty if it is too long for a marker. */
+static char *working_directory(void)
 {
     const char *pwd = get_string_value("PWD");
     struct stat named, here;
@@ -233,31 +234,31 @@ static char *place(void)
     char *path = is_right ? NULL : getcwd(NULL, 0);
     char *copy = encoded(path ? path : pwd ? pwd : "");
     free(path);
-    if (strlen(copy) > LONGEST_PLACE)
+    if (strlen(copy) > LONGEST_DIRECTORY)
         copy[0] = 0;
     return copy;
 }
 
-/* Tells the end of the command, which has ended with `code`; or tells it again. */
-static void tell_end(void)
+/* Reports the end of the command, which has ended with `code`, for the first time or again. */
+static void report_end(void)
 {
-    /* The owner sends another secret when it believes the first lost; then only that counts. */
-    char secret[SECRET + 1];
-    while (take(secret)) {
-        if (secret[0] == 'S') {
-            memcpy(ahead, secret, sizeof secret);
+    /* If the owner believes that the end nonce is lost, it sends another one; then only that one counts. */
+    char nonce[NONCE_LENGTH + 1];
+    while (take(nonce)) {
+        if (nonce[0] == 'S') {
+            memcpy(ahead, nonce, sizeof nonce);
             break;
         }
-        if (is_end_of(secret, start_secret))
-            memcpy(end_secret, secret, sizeof secret);
+        if (is_end_of(nonce, start_nonce))
+            memcpy(end_nonce, nonce, sizeof nonce);
     }
-    if (!end_secret[0])
+    if (!end_nonce[0])
         return;
     char pid[16] = "";
     if (last_asynchronous_pid > 0)
         snprintf(pid, sizeof pid, "%ld", (long)last_asynchronous_pid);
-    char *cwd = place(), *interpreter = encoded(python()), *marker;
-    if (asprintf(&marker, "\033]7717;%s;%d;%s;%s;%s;%s;%s\a", end_secret, code, pid, user, host, cwd,
+    char *cwd = working_directory(), *interpreter = encoded(python()), *marker;
+    if (asprintf(&marker, "\033]7717;%s;%d;%s;%s;%s;%s;%s\a", end_nonce, code, pid, user, machine, cwd,
                  interpreter) >= 0) {
         is_running = !print(marker);
         free(marker);
@@ -266,7 +267,7 @@ static void tell_end(void)
     free(interpreter);
 }
 
-/* The text that lies ready: what the file holds up to a NUL. */
+/* Reads the text of the command: the content of the file up to a NUL. */
 static char *command(void)
 {
     char *path;
@@ -295,27 +296,27 @@ static char *command(void)
     return text;
 }
 
-/* The owner can see a flag of the pipe (/proc/PID/fdinfo), and presses no key while a text is evaluated. */
+/* Sets a flag on the pipe that the owner can see (/proc/PID/fdinfo): it presses no key while a text is evaluated. */
 static void set_evaluating(int is)
 {
     is_evaluating = is;
     fcntl(pipe_fd, F_SETFL, O_NONBLOCK | (is ? O_APPEND : 0));
 }
 
-/* The key by which the owner runs a command: enters our call in place of what is on the line, and of the lines
- * before it, if somebody has left a command unfinished. */
-static int press(int count, int key)
+/* Handles the key with which the owner runs a command: replaces the current line, and an unfinished command of several
+ * lines, by a call of this builtin. */
+static int enter_call(int count, int key)
 {
     (void)count;
     if (getpid() != shell || is_evaluating)
         return 0;
     if (current_prompt_string != ps1_prompt) {
-        is_our_status = 1; /* what is given up has no status of its own */
+        is_our_status = 1; /* a discarded line has no status of its own */
         rl_stuff_char(key);
         rl_cleanup_after_signal();
         throw_to_top_level();
     }
-    /* The name is ours, whatever a command has made of it. */
+    /* A command may have defined an alias or function of this name, or disabled the builtin. */
     remove_alias(name);
     unbind_func(name);
     struct builtin *entry = builtin_address_internal(name, 1);
@@ -328,9 +329,9 @@ static int press(int count, int key)
     return rl_newline(1, key);
 }
 
-/* The key by which the owner asks for the environment: every variable with a NUL after it, and another NUL. The
- * owner has emptied the file. */
-static int tell_exports(int count, int key)
+/* Handles the key with which the owner asks for the environment: writes every variable with a NUL after it, and another
+ * NUL at the end. The owner has emptied the file before. */
+static int write_exports(int count, int key)
 {
     (void)count, (void)key;
     if (getpid() != shell || exports < 0)
@@ -343,7 +344,7 @@ static int tell_exports(int count, int key)
     for (char **variable = export_env; *variable; variable++)
         end = stpcpy(end, *variable) + 1;
     *end = 0;
-    /* A limit on the size of files is an error for us, and no reason to die. */
+    /* If a limit on file sizes is exceeded, the write must fail instead of killing the shell. */
     struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGXFSZ, &ignored, &before);
     size_t written = 0;
@@ -358,30 +359,31 @@ static int tell_exports(int count, int key)
     return 0;
 }
 
-static int tell_again(int count, int key);
+static int report_again(int count, int key);
 
 static const char *const keymaps[] = {"emacs", "vi-insert", "vi-command"};
 enum { KEYMAPS = sizeof keymaps / sizeof *keymaps };
 
-/* The keys that are sequences: nobody else has them, so that they are bound once, and again after start-up files. */
-static void bind_questions(void)
+/* Binds the two keys for requests of the owner. Nothing else uses these sequences, so it is enough to bind them once,
+ * and again after the start-up files. */
+static void bind_request_keys(void)
 {
     for (int i = 0; i < KEYMAPS; i++) {
         void *keymap = rl_get_keymap_by_name(keymaps[i]);
-        rl_bind_keyseq_in_map("\\e[7717~", tell_again, keymap);
-        rl_bind_keyseq_in_map("\\e[7718~", tell_exports, keymap);
+        rl_bind_keyseq_in_map("\\e[7717~", report_again, keymap);
+        rl_bind_keyseq_in_map("\\e[7718~", write_exports, keymap);
     }
 }
 
-/* Takes the prompt and the key, which a command may have given to others. */
-static void take_hold(void)
+/* Installs the entry of PROMPT_COMMAND and the run key, which a command may have replaced. */
+static void install_hooks(void)
 {
     bind_array_variable("PROMPT_COMMAND", HOOK_INDEX, hook, ASS_FORCE);
     for (int i = 0; i < KEYMAPS; i++)
-        rl_bind_key_in_map(RUN_KEY, press, rl_get_keymap_by_name(keymaps[i]));
-    /* Also where somebody has begun to press another. */
-    rl_bind_keyseq_in_map("\\e\\C-^", press, rl_get_keymap_by_name("emacs"));
-    rl_bind_keyseq_in_map("\\C-x\\C-^", press, rl_get_keymap_by_name("emacs"));
+        rl_bind_key_in_map(RUN_KEY, enter_call, rl_get_keymap_by_name(keymaps[i]));
+    /* Also after the first key of a two-key sequence. */
+    rl_bind_keyseq_in_map("\\e\\C-^", enter_call, rl_get_keymap_by_name("emacs"));
+    rl_bind_keyseq_in_map("\\C-x\\C-^", enter_call, rl_get_keymap_by_name("emacs"));
 }
 
 static void forget_left(void)
@@ -392,7 +394,7 @@ static void forget_left(void)
     memset(&left, 0, sizeof left);
 }
 
-static void keep_left(void)
+static void save_left(void)
 {
     const char *last_word = get_string_value("_");
     forget_left();
@@ -413,27 +415,27 @@ static void restore_left(void)
     forget_left();
 }
 
-/* The text is over: at its end, or because bash is thrown back to its prompt. `text` is freed. */
+/* Runs after the evaluation: at the end of the text, or when bash is thrown back to its prompt. Frees `text`. */
 static int leave(void *text)
 {
     if (getpid() != shell)
         return 0;
     set_evaluating(0);
-    keep_left();
-    /* Only now, as `fc` counts what it finds. */
+    save_left();
+    /* Only now, because `fc` counts history entries, and the present command must not be among them. */
     if (text && remember_on_history)
         check_add_history(text, 1);
     free(text);
-    /* After a Ctrl-C the status is known; after other failures bash sets it when it is at its prompt, and
-     * until then it is an old one. */
+    /* After a Ctrl-C the status is known here. After other failures bash sets it only at its prompt, and until then
+     * it is an old one. */
     if (code < 0 && last_command_exit_value > 128 && last_command_exit_value != status)
         code = last_command_exit_value;
     if (code >= 0) {
         status = code;
         is_our_status = 1;
-        tell_end();
+        report_end();
     }
-    take_hold();
+    install_hooks();
     return 0;
 }
 
@@ -441,7 +443,7 @@ static int run(void)
 {
     if (is_evaluating)
         return EXECUTION_SUCCESS;
-    is_our_status = !begin(); /* without a command, $? stays what it was */
+    is_our_status = !begin(); /* without a command, $? does not change */
     if (is_our_status)
         return EXECUTION_SUCCESS;
     char *text = command();
@@ -452,12 +454,12 @@ static int run(void)
     last_command_exit_value = status;
     code = text ? evalstring(text, "eval", SEVAL_NOHIST) : EXECUTION_FAILURE;
     run_unwind_frame(name);
-    /* Not the code of the text: with `set -e` that would end the shell. */
+    /* Not the exit code of the text: with `set -e` that would end the shell. */
     return EXECUTION_SUCCESS;
 }
 
-/* At every prompt: tells the end of the start-up or of a text that bash has given up, and remembers the status
- * of what somebody has typed. */
+/* Runs at every prompt: reports the end of the start-up or of a text that bash has aborted, and stores the status of a
+ * typed command. */
 static void at_prompt(void)
 {
     if (!is_our_status) {
@@ -468,13 +470,13 @@ static void at_prompt(void)
     if (is_running) {
         if (code < 0)
             code = status;
-        tell_end();
+        report_end();
     }
 }
 
-/* The key by which the owner asks for a report that it has not heard: with a Ctrl-C the kernel throws away what the
- * terminal has not delivered. */
-static int tell_again(int count, int key)
+/* Handles the key with which the owner asks for a missing report: on Ctrl-C, Linux discards output that the terminal
+ * has not delivered. */
+static int report_again(int count, int key)
 {
     (void)count, (void)key;
     if (getpid() != shell || is_evaluating)
@@ -482,11 +484,11 @@ static int tell_again(int count, int key)
     if (is_running)
         at_prompt();
     else
-        tell_end();
+        report_end();
     return 0;
 }
 
-/* Moves a descriptor to where no script closes it by accident, and no program gets it. */
+/* Moves a descriptor to a number that no script closes by accident, and marks it close-on-exec. */
 static int moved(int low)
 {
     int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);
@@ -505,8 +507,8 @@ static int opened(const char *path, int flags)
     return fd;
 }
 
-/* What the launcher has opened, or else we can open. */
-static int given(const char *path)
+/* Returns the descriptor that the launcher has opened for this path, or opens the path. */
+static int inherited(const char *path)
 {
     char link[32], target[4096];
     for (int fd = 3; fd < LOW_FD; fd++) {
@@ -526,7 +528,7 @@ static int prepare(WORD_LIST *words)
         return EX_USAGE;
     directory = strdup(words->word->word);
     user = encoded(words->next->word->word);
-    host = encoded(words->next->next->word->word);
+    machine = encoded(words->next->next->word->word);
     if (!directory || asprintf(&path, "%s/pipe", directory) < 0)
         return EXECUTION_FAILURE;
     pipe_fd = opened(path, O_RDONLY | O_NONBLOCK);
@@ -535,14 +537,14 @@ static int prepare(WORD_LIST *words)
     if (pipe_fd < 0 || terminal < 0)
         return EXECUTION_FAILURE;
     if (asprintf(&path, "%s/exports", directory) >= 0) {
-        exports = given(path);
+        exports = inherited(path);
         free(path);
     }
     shell = getpid();
-    /* What a program leaves behind becomes our child, by which the owner finds it when it ends the shell. */
+    /* Orphaned processes become children of the shell, so that the owner finds them when it closes the shell. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    take_hold();
-    bind_questions();
+    install_hooks();
+    bind_request_keys();
     begin();
     return EXECUTION_SUCCESS;
 }
@@ -557,8 +559,8 @@ static int sb(WORD_LIST *words)
     if (!words)
         return run();
     if (strcmp(word, "hold") == 0) {
-        take_hold();
-        bind_questions();
+        install_hooks();
+        bind_request_keys();
     } else if (strcmp(word, "prompt") == 0 && !is_evaluating)
         at_prompt();
     return EXECUTION_SUCCESS;

@@ -23,35 +23,36 @@ use crate::{
 use process_identity::{self as process, ProcessId};
 use sandbox_members::MARK_VARIABLE;
 
-/// What tmux runs in a pane: the shell, and a little patience after it. tmux gives up a pane when its
-/// process ends, although the kernel may not have handed over the last output yet; that would be
-/// lost. The traps keep a Ctrl-C for the shell from ending the waiting; they do not reach the shell.
-const LEADER: &str = r#"trap : INT QUIT TSTP; "$@"; code=$?; sleep 0.05; exit $code"#;
+/// What tmux runs in a pane: the shell, and a short sleep after it. tmux closes a pane when its process ends, even if
+/// Linux has not delivered the last output of the terminal yet; that output would be lost. The traps prevent a Ctrl-C
+/// for the shell from ending this script; the shell does not inherit them.
+const LEADER_SCRIPT: &str = r#"trap : INT QUIT TSTP; "$@"; code=$?; sleep 0.05; exit $code"#;
 
-/// Bytes of a secret in the pipe, of either kind: a letter, the command's number, the nonce, and `;` between them.
-const SECRET: usize = 55;
+/// The length of a nonce in the pipe with its prefix: a letter for its kind, `;`, the number of the command, `;` and
+/// the nonce itself.
+const NONCE_LENGTH: usize = 55;
 
-/// A shell that has been started; it is not at its prompt yet.
+/// A shell that has been started and is not at its prompt yet.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) pane: String,
     pub(crate) leader: ProcessId,
-    pub(crate) pipe: SecretPipe,
+    pub(crate) pipe: NoncePipe,
 }
 
-/// Where the shell is to appear.
-pub(crate) enum Place<'a> {
+/// Where to start the shell.
+pub(crate) enum LaunchTarget<'a> {
     NewPane {
         size: Size,
     },
-    /// In a pane whose shell has died. Its recorder goes on, if there is one.
-    Again {
+    /// In a pane whose shell has died. Its recorder continues, if there is one.
+    DeadPane {
         pane: &'a str,
         is_recorded: bool,
     },
 }
 
-/// Everything that a shell and its successors in the same pane have in common.
+/// Everything that a shell and its replacements in the same pane have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Launcher {
     pub(crate) config: Config,
@@ -59,22 +60,22 @@ pub(crate) struct Launcher {
     pub(crate) id: ShellId,
     pub(crate) mark: String,
     pub(crate) dir: ShellDir,
-    /// The lock of the state directory, which keeps other owners out while a file is being written on another thread.
+    /// The lock of the state directory. It keeps other owners out while a file is being written on another thread.
     pub(crate) lock: Weak<File>,
 }
 
-/// Our end of the pipe through which the shell gets its secrets.
+/// The owner's end of the pipe through which the shell gets its nonces.
 #[derive(Debug)]
-pub(crate) struct SecretPipe(File);
+pub(crate) struct NoncePipe(File);
 
 impl Launcher {
-    /// The tmux session's name; ours have a prefix that the keeper has not.
+    /// The tmux target of the shell. The names of tmux sessions with shells have a prefix that the keeper's has not.
     pub(crate) fn target(&self) -> String {
         format!("=s-{}:", self.id)
     }
 
-    /// The shell that this leader has started: by its own word, unless the file that holds it is damaged and
-    /// names somebody else. Then it is the child that has the secret pipe.
+    /// The shell that this leader has started: the process that the file `pid` names, unless the file is damaged and
+    /// names a process that is no child of the leader. Then it is the child that has the nonce pipe open.
     pub(crate) fn shell(&self, leader: ProcessId) -> Option<ProcessId> {
         let is_child = |shell: &ProcessId| shell.stat().is_some_and(|it| it.is_child_of(leader));
         let is_shell = |child: &ProcessId| find_descriptor(*child, &self.dir.pipe()).is_ok();
@@ -84,7 +85,7 @@ impl Launcher {
             .or_else(|| process::children(leader).into_iter().find(is_shell))
     }
 
-    /// Writes down what the shell is to know at its start: directory and environment.
+    /// Writes the file `start`: directory and environment.
     pub(crate) fn write_start(
         &self,
         cwd: &Path,
@@ -102,7 +103,7 @@ impl Launcher {
             .map_err(Error::io("writing the start file"))
     }
 
-    /// Writes another directory down for the successor of a shell: the environment stays.
+    /// Changes the directory in the file `start` for a replacement of the shell; the environment stays.
     pub(crate) fn rewrite_start(&self, cwd: &Path) -> Result<()> {
         let old = fs::read(self.dir.start()).map_err(Error::io("reading the start file"))?;
         let environment = old.splitn(2, |&byte| byte == 0).nth(1).unwrap_or_default();
@@ -113,29 +114,33 @@ impl Launcher {
             .map_err(Error::io("writing the start file"))
     }
 
-    pub(crate) async fn launch(&self, place: Place<'_>, seq: Seq) -> Result<Launched> {
-        let mut pipe = SecretPipe::create(&self.dir.pipe())
-            .map_err(Error::io("making the shell's secret pipe"))?;
-        pipe.announce(&self.dir, seq, Kind::StartUp)?;
+    pub(crate) async fn launch(
+        &self,
+        launch_target: LaunchTarget<'_>,
+        seq: Seq,
+    ) -> Result<Launched> {
+        let mut pipe = NoncePipe::create(&self.dir.pipe())
+            .map_err(Error::io("creating the shell's nonce pipe"))?;
+        pipe.write_nonces(&self.dir, seq, Kind::StartUp)?;
 
         let shell = self.shell_arguments()?;
-        let (start, target, fix_size) = match &place {
-            Place::NewPane { size: Size { columns, rows } } => {
+        let (start, target, fix_size) = match &launch_target {
+            LaunchTarget::NewPane { size: Size { columns, rows } } => {
                 let target = self.target();
-                // A window that was resized by command keeps its size, whoever attaches. (As a
-                // global option, tmux 3.3 dies of `window-size manual`.)
+                // A tmux window that was resized by command keeps its size, whoever attaches. (tmux 3.3 crashes if
+                // `window-size manual` is a global option.)
                 let fix_size = format!("resize-window -t {target} -x {columns} -y {rows}");
                 let start =
                     format!("new-session -d -s s-{} -x {columns} -y {rows} {shell}", self.id);
                 (start, target, Some(fix_size))
             }
-            Place::Again { pane, .. } => {
+            LaunchTarget::DeadPane { pane, .. } => {
                 (format!("respawn-pane -k -t {pane} {shell}"), (*pane).to_owned(), None)
             }
         };
-        let is_recorded = match place {
-            Place::Again { is_recorded, .. } => is_recorded,
-            Place::NewPane { .. } => false,
+        let is_recorded = match launch_target {
+            LaunchTarget::DeadPane { is_recorded, .. } => is_recorded,
+            LaunchTarget::NewPane { .. } => false,
         };
         let record = (!is_recorded).then(|| self.pipe_command(&target));
         let ask = format!("display-message -p -t {target} '#{{pane_id}} #{{pane_pid}}'");
@@ -149,7 +154,7 @@ impl Launcher {
         let leader =
             pid.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::ShellDidNotStart {
                 shell: self.id.clone(),
-                reason: format!("{} ended at once", self.config.bash.display()),
+                reason: format!("{} ended immediately", self.config.bash.display()),
             })?;
         Ok(Launched { pane: pane.to_owned(), leader, pipe })
     }
@@ -166,7 +171,7 @@ impl Launcher {
 
     fn shell_arguments(&self) -> Result<String> {
         let directory = self.dir.path().to_string_lossy();
-        // Only a shell that has none is free, not one whose policy cannot be looked at.
+        // A shell without a policy file is not confined. If the file cannot be checked, the start fails.
         let is_confined = self.dir.policy().try_exists();
         let launcher = if is_confined.map_err(Error::io("looking at the shell's policy"))? {
             let program = self.config.program.to_string_lossy();
@@ -179,14 +184,14 @@ impl Launcher {
             quote(&protect_format(&self.config.root.to_string_lossy())),
             quote(&format!("SANDBOX_DIR={directory}")),
             quote(&format!("{MARK_VARIABLE}={}", self.mark)),
-            quote(LEADER),
+            quote(LEADER_SCRIPT),
             quote(&self.config.bash.to_string_lossy()),
             quote(&self.config.init_file().to_string_lossy()),
         ))
     }
 }
 
-impl SecretPipe {
+impl NoncePipe {
     fn create(path: &Path) -> io::Result<Self> {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -196,9 +201,9 @@ impl SecretPipe {
         Self::open(path)
     }
 
-    /// Finds the pipe that a former owner has made. It has a name until the shell has started, and then
-    /// only a descriptor of the shell. If there is neither, the shell is dead, or another program has taken
-    /// its place (`exec`): its successor will get another pipe, and until then this one leads nowhere.
+    /// Opens the pipe that an earlier owner has created. It has a name until the shell has started, and after that
+    /// only a descriptor of the shell. If there is neither, the shell is dead or was replaced by another program
+    /// (`exec`): the next shell gets another pipe, and until then `/dev/null` stands in for it.
     pub(crate) fn find(shell: Option<ProcessId>, path: &Path) -> io::Result<Self> {
         let opened = match Self::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match shell {
@@ -208,13 +213,13 @@ impl SecretPipe {
             opened => opened,
         };
         match opened {
-            Err(error) if lacks_descriptors(&error) => Err(error),
+            Err(error) if is_temporary(&error) => Err(error),
             opened => opened.or_else(|_| Self::open("/dev/null".as_ref())),
         }
     }
 
-    /// Whether a shell has its end of the pipe and does not say that it evaluates a text (see `builtin.c`). A program that
-    /// has taken its place has not.
+    /// Whether a shell has the pipe open and does not signal that it evaluates a text (see `builtin.c`). A program
+    /// that has replaced the shell does not have the pipe.
     pub(crate) fn is_ready(shell: ProcessId, path: &Path) -> bool {
         let flags = find_descriptor(shell, path).and_then(|link| {
             let number = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -228,67 +233,67 @@ impl SecretPipe {
     }
 
     fn open(path: &Path) -> io::Result<Self> {
-        // Opened for reading too, or the opening would wait for the shell.
+        // Opened for reading too; otherwise opening would block until the shell reads.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map(Self)
     }
 
-    /// Gives the shell the secrets for its next markers, and the recorder their digests.
-    pub(crate) fn announce(&mut self, dir: &ShellDir, seq: Seq, kind: Kind) -> Result<()> {
+    /// Gives the shell the nonces for its next markers, and the recorder their digests.
+    pub(crate) fn write_nonces(&mut self, dir: &ShellDir, seq: Seq, kind: Kind) -> Result<()> {
         let (start, end) = (Nonce::fresh(), Nonce::fresh());
         let expected = Expected { seq, kind, start: start.digest(), end: end.digest() };
-        // Of a fixed length each, as `builtin.c` reads them.
-        let secrets = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
-        // First, so that whoever finds the digests knows that the secrets were there to be taken.
+        // `builtin.c` expects this fixed length.
+        let nonces = format!("S;{seq:020};{}E;{seq:020};{}", start.as_str(), end.as_str());
+        // The pipe comes first: digests on disk prove that the nonces were in the pipe.
         self.0
-            .write_all(secrets.as_bytes())
-            .map_err(Error::io("writing to the shell's secret pipe"))?;
+            .write_all(nonces.as_bytes())
+            .map_err(Error::io("writing to the shell's nonce pipe"))?;
         private_files::overwrite_beginning(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))
             .map(drop)
     }
 
-    /// Takes away the secrets that the shell has not taken, and says whether the one for a start was among them. Only
-    /// then is it certain that the shell has not begun, and does not: a secret for an end alone may be a second one
-    /// ([`Self::announce_end_again`]) for a command that has begun.
-    pub(crate) fn empty(&mut self) -> bool {
-        let (mut old, mut held_start) = ([0; 8 * SECRET], false);
-        // An error is that nothing is left (EAGAIN).
+    /// Empties the pipe, and returns whether a start nonce was in it. Only then is it certain that the shell has not
+    /// begun, and will not: an end nonce alone may be a replacement ([`Self::write_end_nonce_again`]) for a command
+    /// that has begun.
+    pub(crate) fn take_nonces_back(&mut self) -> bool {
+        let (mut old, mut held_start) = ([0; 8 * NONCE_LENGTH], false);
+        // The read fails with EAGAIN when the pipe is empty.
         while let Ok(length @ 1..) = self.0.read(&mut old) {
-            held_start |= old[..length].chunks(SECRET).any(|secret| secret.starts_with(b"S;"));
+            held_start |= old[..length].chunks(NONCE_LENGTH).any(|nonce| nonce.starts_with(b"S;"));
         }
         held_start
     }
 
-    /// Gives the shell new secrets for what it has not begun. The old ones may lie in the pipe, or have
-    /// never got there, or have gone with their owner, if that was killed.
-    pub(crate) fn announce_again(&mut self, dir: &ShellDir, seq: Seq, kind: Kind) -> Result<()> {
-        self.empty();
-        self.announce(dir, seq, kind)
+    /// Replaces the nonces of something that the shell has not begun. The old ones may be in the pipe, may never have
+    /// been written, or may have been lost with a killed owner.
+    pub(crate) fn replace_nonces(&mut self, dir: &ShellDir, seq: Seq, kind: Kind) -> Result<()> {
+        self.take_nonces_back();
+        self.write_nonces(dir, seq, kind)
     }
 
-    /// Gives the shell another secret for the end of its command, in case it has lost the first.
-    pub(crate) fn announce_end_again(&mut self, dir: &ShellDir) -> Result<()> {
+    /// Gives the shell another nonce for the end of its command, in case it has lost the first.
+    pub(crate) fn write_end_nonce_again(&mut self, dir: &ShellDir) -> Result<()> {
         let end = Nonce::fresh();
         let text = fs::read_to_string(dir.expected()).map_err(Error::io("reading the digests"))?;
         let expected = Expected::parse(&text)
-            .ok_or_else(|| Error::Invalid("the digests are not readable".into()))?;
+            .ok_or_else(|| Error::Invalid("the file with the digests is damaged".into()))?;
         let expected = Expected { end: end.digest(), ..expected };
         private_files::overwrite_beginning(&dir.expected(), expected.print().as_bytes())
             .map_err(Error::io("writing the digests"))?;
-        let secret = format!("E;{:020};{}", expected.seq, end.as_str());
-        self.0.write_all(secret.as_bytes()).map_err(Error::io("writing to the shell's secret pipe"))
+        let nonce = format!("E;{:020};{}", expected.seq, end.as_str());
+        self.0.write_all(nonce.as_bytes()).map_err(Error::io("writing to the shell's nonce pipe"))
     }
 }
 
-/// Whether something failed for want of what there will be again.
-fn lacks_descriptors(error: &io::Error) -> bool {
+/// Whether the error is temporary resource exhaustion (EMFILE, ENFILE, ENOMEM).
+fn is_temporary(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
-/// The link in `/proc` to a shell's end of its secret pipe.
+/// The link in `/proc` to a shell's end of its nonce pipe.
 fn find_descriptor(shell: ProcessId, path: &Path) -> io::Result<PathBuf> {
     let named = path.as_os_str().as_bytes();
     for entry in fs::read_dir(format!("/proc/{}/fd", shell.pid))? {
@@ -299,7 +304,7 @@ fn find_descriptor(shell: ProcessId, path: &Path) -> io::Result<PathBuf> {
             return Ok(link);
         }
     }
-    Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its secret pipe"))
+    Err(io::Error::new(io::ErrorKind::NotFound, "the shell has closed its nonce pipe"))
 }
 
 #[cfg(test)]
@@ -307,21 +312,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_secret_of_a_start_shows_that_a_command_has_not_begun() {
+    fn only_a_start_nonce_shows_that_a_command_has_not_begun() {
         let temporary = tempfile::tempdir().unwrap();
         let dir = ShellDir::new(temporary.path().to_owned());
-        let mut pipe = SecretPipe::create(&dir.pipe()).unwrap();
-        assert!(!pipe.empty(), "nothing was given");
+        let mut pipe = NoncePipe::create(&dir.pipe()).unwrap();
+        assert!(!pipe.take_nonces_back(), "nothing was given");
         for seq in 0..10 {
-            pipe.announce(&dir, seq, Kind::Command).unwrap();
+            pipe.write_nonces(&dir, seq, Kind::Command).unwrap();
         }
-        assert!(pipe.empty());
-        assert!(!pipe.empty(), "all was taken back");
-        // The shell has taken both, and is asked once more for its end.
-        pipe.announce(&dir, 11, Kind::Command).unwrap();
-        let mut taken = [0; 2 * SECRET];
+        assert!(pipe.take_nonces_back());
+        assert!(!pipe.take_nonces_back(), "all was taken back");
+        // The shell has taken both nonces, and gets a second one for its end.
+        pipe.write_nonces(&dir, 11, Kind::Command).unwrap();
+        let mut taken = [0; 2 * NONCE_LENGTH];
         pipe.0.read_exact(&mut taken).unwrap();
-        pipe.announce_end_again(&dir).unwrap();
-        assert!(!pipe.empty());
+        pipe.write_end_nonce_again(&dir).unwrap();
+        assert!(!pipe.take_nonces_back());
     }
 }

@@ -1,25 +1,26 @@
-//! What lies on disk about the shells, so that they outlive their owner.
+//! The ledger: the files from which a new owner learns about the shells of a state directory.
 //!
 //! ```text
-//! ROOT/owner.lock            held by the living owner; holds the lease in seconds
-//! ROOT/alive                 pipe that tells the keeper when the owner is gone
-//! ROOT/tmux                  the private socket
+//! ROOT/owner.lock            locked by the living owner; contains the lease in seconds
+//! ROOT/alive                 pipe by which the keeper notices that the owner is gone
+//! ROOT/tmux                  the private tmux socket
 //! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells
-//! ROOT/builtin.so            what the shells load to run commands
-//! ROOT/environment           what tmux is just being told
+//! ROOT/builtin.so            the builtin that the shells load to run commands
+//! ROOT/environment           environment for tmux; exists only while tmux reads it
 //! ROOT/shells/ID/
-//!     shell.json           who we are: written when the shell or its shell starts
+//!     shell.json             the ledger's entry: written whenever bash is started in the shell
 //!     start                  directory and environment for init.bash
-//!     pipe                   secrets' way into the shell; has a name only while the shell starts
+//!     pipe                   pipe for the nonces; has a name only while the shell starts
 //!     policy                 what the shell may do, if it is confined
-//!     pid                    the shell's process number, written by itself or its launcher
-//!     command                text of the latest command, up to a NUL; what follows is of older ones
-//!     script                 the text of a command that turns line editing off
+//!     pid                    the shell's process number, written by the shell or its launcher
+//!     command                text of the latest command, up to a NUL; the rest is left from older ones
+//!     script                 text of a command that turns line editing off
 //!     expected               digests of the nonces of the latest command
-//!     exports                where the shell writes its environment when it is asked; empty otherwise
+//!     exports                the shell's environment, on request; empty otherwise
 //!     log, index             written by the recorder
 //! ```
-//! Everything is private to the user (directories 0700, files 0600). No secret is ever in a file.
+//!
+//! Everything is private to the user (directories 0700, files 0600). No nonce is ever in a file.
 
 use std::{
     fmt, fs, io,
@@ -39,7 +40,7 @@ use process_identity::ProcessId;
 pub struct ShellId(String);
 
 impl ShellId {
-    /// A name that nobody else has.
+    /// A random name that no other shell has.
     pub fn fresh() -> Self {
         Self(format!("{:016x}", rand::random::<u64>()))
     }
@@ -66,7 +67,7 @@ impl FromStr for ShellId {
             Ok(Self(text.to_owned()))
         } else {
             Err(Error::Invalid(format!(
-                "{text:?} is no shell name; use 1 to 64 letters, digits, `_` or `-`"
+                "{text:?} is not a valid shell name; use 1 to 64 letters, digits, `_` or `-`"
             )))
         }
     }
@@ -96,7 +97,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Whether tmux makes a terminal of it.
+    /// Checks that tmux accepts this size.
     pub(crate) fn check(self) -> Result<(), Error> {
         let fits = |length: u16| (2..=10_000).contains(&length);
         if fits(self.columns) && fits(self.rows) {
@@ -115,42 +116,42 @@ impl Default for Size {
     }
 }
 
-/// The ledger's entry for a shell, written whenever its shell starts.
+/// The ledger's entry for a shell, written whenever bash is started in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) id: ShellId,
-    /// Value of the variable that marks every descendant of this shell, whichever bash has started it.
+    /// Value of the environment variable that marks every descendant of this shell and of its replacements.
     pub(crate) mark: String,
-    /// The pane, as the tmux server in `server` numbers it.
+    /// The id of the pane in the tmux server `server`.
     pub(crate) pane: String,
     pub(crate) server: ProcessId,
-    /// The process that tmux has started; the shell is its child (see `launch`).
+    /// The process that tmux started in the pane; the shell is its child (see `launch`).
     pub(crate) leader: ProcessId,
     pub(crate) size: Size,
-    /// The latest command of the shells that have died, or that was given up, if there was one.
+    /// The latest command whose shell died, or that was given up, if there was one.
     #[serde(default)]
     pub(crate) latest: Option<Latest>,
 }
 
-/// A command of a shell that has died, or of whose end nothing will be heard.
+/// A command whose shell has died, or whose end will never be reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Latest {
     pub(crate) seq: Seq,
-    pub(crate) fate: Fate,
+    pub(crate) outcome: Outcome,
 }
 
-/// What became of a command.
+/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Fate {
-    /// It ended at the prompt of a shell that has died since; the index tells how.
+pub(crate) enum Outcome {
+    /// At the prompt of a shell that has died since; the index has the details.
     AtPrompt,
-    /// It was reported with an unknown code, whatever the index may tell since.
+    /// It was reported with an unknown code, whatever the index says later.
     GivenUp,
-    /// The shell died with it, and had this code.
+    /// The shell died while it ran, with this exit code.
     ShellDied(i32),
 }
 
-/// The directory of one shell and the names in it.
+/// The directory of one shell and the paths in it.
 #[derive(Debug, Clone)]
 pub(crate) struct ShellDir(PathBuf);
 
@@ -179,19 +180,19 @@ impl ShellDir {
         self.0.join("command")
     }
 
-    /// Puts the text of the next command where the shell takes it from: up to the first NUL, which
-    /// no command contains. What lies behind may stay.
+    /// Writes the text of the next command to the file from which the shell takes it: up to the first NUL, which no
+    /// command contains. Older bytes after it may stay.
     pub(crate) fn write_command(&self, mut text: Vec<u8>) -> io::Result<()> {
         text.push(0);
         private_files::overwrite_beginning(&self.command(), &text).map(drop)
     }
 
-    /// The text of a command that is read as a file.
+    /// The text of a command that bash sources as a file.
     pub(crate) fn script(&self) -> PathBuf {
         self.0.join("script")
     }
 
-    /// Where the shell writes its environment when it is asked for it.
+    /// The file to which the shell writes its environment on request.
     pub(crate) fn exports(&self) -> PathBuf {
         self.0.join("exports")
     }
@@ -212,7 +213,7 @@ impl ShellDir {
         self.0.join("pid")
     }
 
-    /// The shell, by its own word.
+    /// The shell, by the process number that it wrote itself.
     pub(crate) fn shell(&self) -> Option<ProcessId> {
         fs::read_to_string(self.pid()).ok()?.trim().parse().ok().and_then(ProcessId::of)
     }

@@ -1,10 +1,10 @@
-//! Where output can be cut without harm to what is shown of it.
+//! Where output can be cut without damage to characters, escape sequences or lines.
 
-/// An escape sequence that is longer than this is not one.
+/// The longest escape sequence that is kept whole; a longer one is treated as text.
 pub const LONGEST_SEQUENCE: usize = 64;
 
-/// The length of whole lines at the beginning of output that goes on. Where that would leave out more
-/// than half of it, a line is cut, between characters.
+/// The length of the complete lines at the beginning of unfinished output. If that would omit more than half of the
+/// output, the cut is within a line, between characters.
 pub fn whole_lines(output: &[u8]) -> usize {
     match memchr::memrchr(b'\n', output) {
         Some(end) if end >= output.len() / 2 => end + 1,
@@ -12,8 +12,8 @@ pub fn whole_lines(output: &[u8]) -> usize {
     }
 }
 
-/// Where the first whole line begins in output that begins anywhere. Where that would leave out more
-/// than half of it, a line is cut, between characters.
+/// Where the first complete line begins in output that starts anywhere. If that would omit more than half of the
+/// output, the cut is within a line, between characters.
 pub fn first_line(output: &[u8]) -> usize {
     match memchr::memchr(b'\n', output) {
         Some(end) if end < output.len() / 2 => end + 1,
@@ -21,8 +21,7 @@ pub fn first_line(output: &[u8]) -> usize {
     }
 }
 
-/// The length of the part of unfinished output that does not end within a character or an escape
-/// sequence.
+/// The length of unfinished output without an incomplete character or escape sequence at its end.
 pub fn whole_length(output: &[u8]) -> usize {
     let mut end = output.len();
     let tail = end.saturating_sub(LONGEST_SEQUENCE);
@@ -38,7 +37,7 @@ pub fn whole_length(output: &[u8]) -> usize {
             end = tail + escape;
         }
     }
-    // A character has at most four bytes, and all but the first begin with the bits 10.
+    // A UTF-8 character has at most four bytes, and all but the first begin with the bits 10.
     for back in 1..=3.min(end) {
         let byte = output[end - back];
         if byte & 0b1100_0000 != 0b1000_0000 {
@@ -86,7 +85,7 @@ mod tests {
         assert_eq!(first_line(b"ab\r\ncdefgh"), 4);
         assert_eq!(first_line(&"äb".as_bytes()[1..]), 1);
         assert_eq!(first_line(b"ab"), 0);
-        // One long line counts for more than its end.
+        // Most of the output is one long line, so the cut is within that line.
         assert_eq!(whole_lines(b"a\nbcdefghij"), 11);
         assert_eq!(first_line(b"abcdefghij\n"), 0);
     }

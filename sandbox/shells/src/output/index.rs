@@ -1,8 +1,8 @@
-//! The event index beside a shell's log: what happened, and at which byte of the log.
+//! The index beside a shell's log: events, each with its offset in the log.
 //!
-//! The recorder appends one line per event and the owner reads them, while it runs or after a
-//! crash. A line is `kind offset microseconds rest`; its newline is written with it, so a reader
-//! takes only whole lines. Nothing in here is secret.
+//! The recorder appends one line per event, and the owner reads them, while it runs or after a crash. A line is `kind
+//! offset microseconds rest`. Its newline is written with it, so a reader accepts only complete lines. The index
+//! contains no secrets.
 
 use std::{
     fs::File,
@@ -15,42 +15,42 @@ use std::{
 use crate::marker::Marker;
 use process_identity::ProcessId;
 
-/// A line of the index: something that happened at a place in the log.
+/// A line of the index: an event and its offset in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
-    /// Length of the log when it happened.
+pub(crate) struct IndexLine {
+    /// Length of the log at the time of the event.
     pub(crate) offset: u64,
-    /// When the recorder saw it.
+    /// When the recorder saw the event.
     pub(crate) at: SystemTime,
-    pub(crate) what: What,
+    pub(crate) event: IndexEvent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum What {
-    /// A recorder began to write.
+pub(crate) enum IndexEvent {
+    /// A recorder opened the log.
     Opened { recorder: ProcessId },
-    /// The shell said something; the recorder has confirmed that it was the shell.
+    /// The shell printed a marker, and the recorder has checked its nonce.
     Marker(Marker),
-    /// So many bytes could not be kept here, because of the quota or a full disk.
+    /// This many bytes were lost at this offset, because of the quota or a full disk.
     Lost { bytes: u64 },
-    /// The stream ended; everything before it is in the log.
+    /// The stream ended; everything before is in the log.
     Closed,
 }
 
-impl Line {
-    pub(crate) fn new(offset: u64, what: What) -> Self {
-        Self { offset, at: SystemTime::now(), what }
+impl IndexLine {
+    pub(crate) fn new(offset: u64, event: IndexEvent) -> Self {
+        Self { offset, at: SystemTime::now(), event }
     }
 
     pub(crate) fn print(&self) -> Vec<u8> {
         let micros = self.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        let (kind, rest) = match &self.what {
-            What::Opened { recorder } => {
+        let (kind, rest) = match &self.event {
+            IndexEvent::Opened { recorder } => {
                 ('O', format!("{} {}", recorder.pid, recorder.start_time).into_bytes())
             }
-            What::Marker(marker) => ('M', marker.print()),
-            What::Lost { bytes } => ('L', bytes.to_string().into_bytes()),
-            What::Closed => ('C', Vec::new()),
+            IndexEvent::Marker(marker) => ('M', marker.print()),
+            IndexEvent::Lost { bytes } => ('L', bytes.to_string().into_bytes()),
+            IndexEvent::Closed => ('C', Vec::new()),
         };
         let mut line = format!("{kind} {} {micros} ", self.offset).into_bytes();
         line.extend_from_slice(&rest);
@@ -64,22 +64,22 @@ impl Line {
         let offset = text(fields.next()?)?;
         let at = UNIX_EPOCH + Duration::from_micros(text(fields.next()?)?);
         let rest = fields.next()?;
-        let what = match kind {
+        let event = match kind {
             b"O" => {
                 let mut numbers = rest.split(|&byte| byte == b' ');
                 let (pid, start_time) = (text(numbers.next()?)?, text(numbers.next()?)?);
-                What::Opened { recorder: ProcessId { pid, start_time } }
+                IndexEvent::Opened { recorder: ProcessId { pid, start_time } }
             }
-            b"M" => What::Marker(Marker::parse(rest)?.0),
-            b"L" => What::Lost { bytes: text(rest)? },
-            b"C" => What::Closed,
+            b"M" => IndexEvent::Marker(Marker::parse(rest)?.0),
+            b"L" => IndexEvent::Lost { bytes: text(rest)? },
+            b"C" => IndexEvent::Closed,
             _ => return None,
         };
-        Some(Self { offset, at, what })
+        Some(Self { offset, at, event })
     }
 }
 
-/// Reads the events that have been added since the last look.
+/// Reads the events that were added since the last call.
 #[derive(Debug)]
 pub(crate) struct IndexReader {
     file: File,
@@ -91,20 +91,20 @@ impl IndexReader {
         Ok(Self { file: File::open(path)?, partial: Vec::new() })
     }
 
-    /// All whole new lines. A line that we cannot read is skipped: one bad byte on the disk must
-    /// not end a shell.
-    pub(crate) fn read_new(&mut self) -> io::Result<Vec<Line>> {
+    /// Returns all complete new lines. Skips a line that cannot be parsed: one bad byte on the disk must not end a
+    /// shell.
+    pub(crate) fn read_new(&mut self) -> io::Result<Vec<IndexLine>> {
         let mut chunk = [0; 4096];
         loop {
             let length = self.file.read(&mut chunk)?;
             self.partial.extend_from_slice(&chunk[..length]);
-            // What is written meanwhile is for another look, about which we will hear.
+            // Lines written from now on cause another notification.
             if length < chunk.len() {
                 break;
             }
         }
         let Some(end) = memchr::memrchr(b'\n', &self.partial) else { return Ok(Vec::new()) };
-        let events = self.partial[..end].split(|&byte| byte == b'\n').filter_map(Line::parse);
+        let events = self.partial[..end].split(|&byte| byte == b'\n').filter_map(IndexLine::parse);
         let events = events.collect();
         self.partial.drain(..=end);
         Ok(events)
@@ -114,9 +114,9 @@ impl IndexReader {
 /// How an index ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// With the last word of a recorder, or it is empty.
+    /// With the last line of a recorder, or the index is empty.
     Regular,
-    /// The last recorder has ended without a word, so that it was killed.
+    /// Without the last line of a recorder, so the recorder was killed.
     CutOff,
     /// In the middle of a line.
     WithinLine,
@@ -132,9 +132,9 @@ pub(crate) fn end_of(path: &Path) -> io::Result<End> {
         return Ok(End::Regular);
     }
     let Some(lines) = end.strip_suffix(b"\n") else { return Ok(End::WithinLine) };
-    // The line of a regular end is short; a part of a longer one cannot be taken for it.
+    // The last line of a recorder is short, and a part of a longer line cannot be mistaken for it.
     let last = &lines[memchr::memrchr(b'\n', lines).map_or(0, |place| place + 1)..];
-    let closed = Line::parse(last).is_some_and(|event| event.what == What::Closed);
+    let closed = IndexLine::parse(last).is_some_and(|event| event.event == IndexEvent::Closed);
     Ok(if closed { End::Regular } else { End::CutOff })
 }
 
@@ -156,16 +156,16 @@ mod tests {
         let mut reader = IndexReader::open(&path).unwrap();
         let at = UNIX_EPOCH + Duration::from_micros(1_234_567);
         let events = [
-            Line {
+            IndexLine {
                 offset: 0,
                 at,
-                what: What::Opened { recorder: ProcessId { pid: 7, start_time: 8 } },
+                event: IndexEvent::Opened { recorder: ProcessId { pid: 7, start_time: 8 } },
             },
-            Line { offset: 5, at, what: What::Marker(Marker::Start { seq: 1 }) },
-            Line { offset: 9, at, what: What::Lost { bytes: 3 } },
-            Line { offset: 9, at, what: What::Closed },
+            IndexLine { offset: 5, at, event: IndexEvent::Marker(Marker::Start { seq: 1 }) },
+            IndexLine { offset: 9, at, event: IndexEvent::Lost { bytes: 3 } },
+            IndexLine { offset: 9, at, event: IndexEvent::Closed },
         ];
-        let bytes = events.iter().flat_map(Line::print).collect::<Vec<_>>();
+        let bytes = events.iter().flat_map(IndexLine::print).collect::<Vec<_>>();
         let (first, rest) = bytes.split_at(bytes.len() - 4);
         file.write_all(first).unwrap();
         assert_eq!(reader.read_new().unwrap(), events[..3]);

@@ -1,4 +1,4 @@
-//! Reading a shell's log: any range, head and tail, or live.
+//! Reads a shell's log: any range, head and tail, or live.
 
 use std::{
     fs::File,
@@ -16,11 +16,11 @@ use crate::{
     output::watch::{FileWatch, Watcher},
 };
 
-/// Most bytes that one read returns, whatever was asked for.
+/// The most bytes that one read returns; a larger range is cut.
 pub const READ_LIMIT: u64 = 16 << 20;
 
-/// Everything that a shell has printed, byte for byte. Offsets count from the shell's birth.
-/// It can be read also when its shell has been closed, and the file has no name any more.
+/// Everything that a shell has printed, byte for byte. Offsets count from the creation of the shell. The log can
+/// still be read after its shell was closed and the file was unlinked.
 #[derive(Debug, Clone)]
 pub struct Log {
     path: PathBuf,
@@ -28,19 +28,19 @@ pub struct Log {
     watcher: Arc<Watcher>,
 }
 
-/// A part of the log that may leave out its middle.
+/// A part of the log whose middle may be omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// The first bytes, or all of them.
     pub head: Vec<u8>,
-    /// The range that is not shown; empty if everything is.
+    /// The range that is omitted; empty if nothing is.
     pub omitted: Range<u64>,
     /// The last bytes; empty if everything is in `head`.
     pub tail: Vec<u8>,
 }
 
-/// Follows the log from an offset on. Nothing is queued: a subscriber that stops reading costs
-/// nothing and holds nobody back, and finds everything in the log when it goes on.
+/// Follows the log from an offset on. Nothing is queued: a subscriber that stops reading costs nothing and delays
+/// nobody, and finds everything in the log when it continues.
 #[derive(Debug)]
 pub struct Subscription {
     file: Arc<File>,
@@ -54,7 +54,7 @@ impl Log {
         Ok(Self { path, file: Arc::new(file), watcher: Arc::clone(watcher) })
     }
 
-    /// Where it lies on disk.
+    /// The path of the log file.
     pub fn path(&self) -> &PathBuf {
         &self.path
     }
@@ -69,14 +69,14 @@ impl Log {
         Ok(self.len()? == 0)
     }
 
-    /// Length, and time of the latest output, be it kept or dropped.
+    /// The length, and the time of the latest output, whether recorded or dropped.
     pub(crate) fn growth(&self) -> Result<(u64, SystemTime)> {
         let metadata = self.file.metadata().map_err(Error::io("looking at the log"))?;
         let modified = metadata.modified().map_err(Error::io("looking at the log's time"))?;
         Ok((metadata.len(), modified))
     }
 
-    /// The bytes of a range, as far as they exist, at most [`READ_LIMIT`] of them.
+    /// Returns the bytes of a range, as far as they exist, at most [`READ_LIMIT`] of them.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         let length = range.end.saturating_sub(range.start).min(READ_LIMIT);
         let length = length.min(self.len()?.saturating_sub(range.start));
@@ -86,7 +86,7 @@ impl Log {
         Ok(bytes)
     }
 
-    /// The beginning and the end of a range, of so many bytes in total, in whole lines where there are any.
+    /// Returns the beginning and the end of a range, at most `bytes` in total, in complete lines where possible.
     pub fn view(&self, range: Range<u64>, bytes: u64) -> Result<View> {
         let length = range.end.saturating_sub(range.start);
         if length <= bytes {
@@ -109,22 +109,20 @@ impl Log {
     }
 
     pub(crate) fn watch(&self) -> Result<FileWatch> {
-        // By the descriptor, since the name may be gone.
+        // By the file descriptor, since the file may be unlinked.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         self.watcher.watch(path.as_ref()).map_err(Error::io("watching the log"))
     }
 }
 
 impl View {
-    /// Head and tail with a note between them that says what is missing and where it is.
+    /// Head and tail, with a note between them about what is omitted and where it is.
     pub fn with_note(&self) -> Vec<u8> {
         let mut text = self.head.clone();
         if !self.omitted.is_empty() {
             let Range { start, end } = self.omitted;
-            let note = format!(
-                "\n[{} bytes left out: offsets {start} to {end} of the log]\n",
-                end - start
-            );
+            let note =
+                format!("\n[{} bytes omitted: offsets {start} to {end} of the log]\n", end - start);
             text.extend_from_slice(note.as_bytes());
             text.extend_from_slice(&self.tail);
         }
@@ -138,8 +136,8 @@ impl Subscription {
         self.offset
     }
 
-    /// The next bytes, at least one and at most `buffer.len()`, as soon as there are any. It never
-    /// ends by itself: whoever knows that nothing more will come drops it. Cancelling loses nothing.
+    /// Waits for the next bytes and returns at least one and at most `buffer.len()`. It never reports the end of the
+    /// output: a caller that knows of it drops the subscription. Cancelling loses nothing.
     pub async fn next(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
@@ -163,7 +161,7 @@ impl Subscription {
     }
 }
 
-/// `read_at` that fills the buffer as far as the file goes.
+/// Reads at an offset until the buffer is full or the file ends.
 trait ReadAtMost {
     fn read_at_most(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
 }
@@ -199,7 +197,7 @@ mod tests {
         assert_eq!((view.head.as_slice(), view.tail.as_slice()), (&b"12"[..], &b"678"[..]));
         assert_eq!(view.omitted, 3..6);
         let note = String::from_utf8(view.with_note()).unwrap();
-        assert_eq!(note, "12\n[3 bytes left out: offsets 3 to 6 of the log]\n678");
+        assert_eq!(note, "12\n[3 bytes omitted: offsets 3 to 6 of the log]\n678");
         assert_eq!(log.view(0..10, 10).unwrap().with_note(), b"0123456789");
         assert_eq!(log.read(8..100).unwrap(), b"89");
     }

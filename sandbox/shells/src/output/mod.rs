@@ -1,4 +1,4 @@
-//! What shells have printed: the log and its index, and how they are read and shown.
+//! The output of shells: the log and its index, and how they are read and rendered.
 
 pub mod boundary;
 pub(crate) mod index;

@@ -1,13 +1,13 @@
-//! What a terminal would show after some output: carriage returns, cursor moves and colours applied.
+//! Renders output as a terminal would show it: carriage returns, cursor moves and colours applied.
 //!
-//! The work is done by a terminal emulator library. Its screen is all that it keeps: a row that scrolls
-//! off the top can never change again and becomes text at once, so that all output is shown, however
-//! long it is, in the memory of the text and one screen. While output is mere lines, a line is enough
-//! ([`lines`]), and the emulator is told of the last of them when it is needed.
+//! A terminal emulator library does the work. It keeps only its screen: a row that scrolls off the top can never
+//! change again and becomes text at once. So all output is shown, however long it is, and memory is bounded by the
+//! text and one screen. While output consists of plain lines, the current line is enough ([`lines`]); the emulator
+//! gets the latest of them when it is needed.
 //!
-//! Lines that the terminal had to wrap are joined, blanks at the end of lines and blank lines at the
-//! end are dropped. A full-screen program that is still running is shown as its screen, below what was
-//! there before it. What a program makes the terminal forget (as `clear` does) is forgotten.
+//! Lines that the terminal wrapped are joined; spaces at the end of lines and blank lines at the end are removed. A
+//! full-screen program that is still running is shown as its screen, below the earlier output. Output that a program
+//! makes the terminal discard (as `clear` does) is discarded.
 
 mod lines;
 mod screen;
@@ -26,15 +26,15 @@ use tokio::sync::Semaphore;
 use self::{lines::Lines, screen::Screen, text::Text};
 use crate::ledger::Size;
 
-/// Output is rendered by so many threads at a time. A screen can take ten megabytes.
-static TURNS: Semaphore = Semaphore::const_new(2);
+/// Limits how many threads render at a time. A screen can take ten megabytes.
+static RENDER_SLOTS: Semaphore = Semaphore::const_new(2);
 
-/// What becomes of colours and other attributes.
+/// What to do with colours and other attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colours {
     /// Plain text.
     Strip,
-    /// Kept, as the shortest sequences that produce them.
+    /// Text with the shortest escape sequences that produce the attributes.
     Keep,
 }
 
@@ -45,7 +45,8 @@ pub fn render(output: &[u8], size: Size, colours: Colours) -> String {
     renderer.finish()
 }
 
-/// The same, if it can be done without a screen, and so in little time for little output.
+/// Renders output as [`render`] does, if that is possible without a screen, and so quickly for little output. Returns
+/// `None` if a screen is needed.
 pub fn render_lines(output: &[u8], size: Size, colours: Colours) -> Option<String> {
     let mut renderer = Renderer { may_have_screen: false, ..Renderer::new(size, colours) };
     renderer.feed(output);
@@ -53,12 +54,14 @@ pub fn render_lines(output: &[u8], size: Size, colours: Colours) -> Option<Strin
     is_shown.then(|| renderer.finish())
 }
 
-/// Does work like rendering where it holds nobody up, and not too much of it at the same time.
-pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let turn = TURNS.acquire().await.expect("it is never closed");
+/// Runs rendering work on a blocking thread, so that it does not delay other tasks. At most two run at a time.
+pub async fn render_in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let turn = RENDER_SLOTS.acquire().await.expect("the semaphore is never closed");
     let work = move || {
         let done = work();
-        // Who stops waiting does not stop the work.
+        // The slot is released when the work ends, not when the caller stops waiting.
         drop(turn);
         done
     };
@@ -68,16 +71,16 @@ pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     }
 }
 
-/// Output that becomes text as it comes.
+/// Renders output incrementally.
 pub struct Renderer {
     size: Size,
     colours: Colours,
     parser: Parser,
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     incomplete: Vec<u8>,
-    /// What has scrolled off the screen.
+    /// The text that has scrolled off the screen.
     text: Text,
-    /// If there are any, all that is below the screen's cursor.
+    /// The plain lines since the screen was last used; if set, they are all that is below the screen's cursor.
     lines: Option<Lines>,
     screen: Option<Screen>,
     may_have_screen: bool,
@@ -85,7 +88,7 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// Renders for a terminal of this size.
+    /// Creates a renderer for a terminal of this size.
     pub fn new(size: Size, colours: Colours) -> Self {
         let size = Size { columns: size.columns.max(1), rows: size.rows.max(1) };
         Self {
@@ -101,7 +104,7 @@ impl Renderer {
         }
     }
 
-    /// Takes the next bytes, which may begin and end anywhere.
+    /// Renders the next bytes, which may begin and end anywhere, even within a character.
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut joined = mem::take(&mut self.incomplete);
         let mut rest = match joined.is_empty() {
@@ -117,7 +120,7 @@ impl Renderer {
                 Err(error) => (error.valid_up_to(), error.error_len()),
             };
             let (text, after) = rest.split_at(valid);
-            self.feed_text(str::from_utf8(text).expect("it was looked at"));
+            self.feed_text(str::from_utf8(text).expect("this part was just validated"));
             rest = match invalid {
                 Some(0) => after,
                 Some(length) => {
@@ -132,13 +135,13 @@ impl Renderer {
         }
     }
 
-    /// The text of everything that was fed.
+    /// Returns the text of all output.
     pub fn finish(mut self) -> String {
         if !self.incomplete.is_empty() {
             self.feed_text("\u{fffd}");
         }
         if let Some(screen) = &self.screen {
-            screen.tell(&mut self.text, self.lines.is_some());
+            screen.write_to(&mut self.text, self.lines.is_some());
         }
         if let Some(lines) = self.lines {
             self.text.push_lines(&lines.finish());
@@ -168,7 +171,7 @@ impl Renderer {
             if lines.apply(&function) {
                 return;
             }
-            self.go_to_screen();
+            self.switch_to_screen();
         }
         if let Some(screen) = &mut self.screen {
             let is_line_end = function == Function::Lf;
@@ -179,11 +182,11 @@ impl Renderer {
         }
     }
 
-    fn go_to_screen(&mut self) {
+    fn switch_to_screen(&mut self) {
         self.lacks_screen = !self.may_have_screen;
         if let (Some(lines), true) = (self.lines.take(), self.may_have_screen) {
             let new = || Screen::new(self.size, self.colours);
-            self.screen.get_or_insert_with(new).take_over(&lines, &mut self.text);
+            self.screen.get_or_insert_with(new).print_lines(&lines, &mut self.text);
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Tells when a file has grown, by the kernel's word (inotify), without polling.
+//! Notifies waiters when a file has grown, with inotify instead of polling.
 //!
-//! One inotify instance serves all shells, because a user may have only about a hundred. A
-//! [`FileWatch`] wakes whoever waits on it after any change; it carries no data, so that a slow
-//! reader costs nothing: the file itself is the queue.
+//! One inotify instance serves all shells, because a user may have only about a hundred. A [`FileWatch`] wakes its
+//! waiters after any change. It carries no data, so a slow reader costs nothing: the file itself is the queue.
 
 use std::{
     collections::HashMap,
@@ -31,7 +30,7 @@ struct Shared {
     watches: Mutex<HashMap<i32, Weak<Watched>>>,
 }
 
-/// Interest in one file; several may share a file. The watch ends with the last of them.
+/// A watch on one file. Several may share a file; the inotify watch ends with the last of them.
 #[derive(Debug, Clone)]
 pub(crate) struct FileWatch(Arc<Watched>);
 
@@ -57,7 +56,7 @@ impl Watcher {
         let mut watches = self.shared.lock();
         let descriptor =
             inotify::add_watch(self.shared.inotify.get_ref(), path, WatchFlags::MODIFY)?;
-        // inotify gives the same descriptor for the same file.
+        // inotify returns the same watch descriptor for the same file.
         if let Some(watched) = watches.get(&descriptor).and_then(Weak::upgrade) {
             return Ok(FileWatch(watched));
         }
@@ -75,7 +74,8 @@ impl Drop for Watcher {
 }
 
 impl FileWatch {
-    /// Begins to listen at once, so that growth between this call and the waiting is not missed.
+    /// Waits for the next change. It listens from this call on, so a change before the future is polled is not
+    /// missed.
     pub(crate) fn grown(&self) -> impl Future<Output = ()> + '_ {
         let mut notified = Box::pin(self.0.grown.notified());
         notified.as_mut().enable();
@@ -92,10 +92,10 @@ impl Shared {
 impl Drop for Watched {
     fn drop(&mut self) {
         let mut watches = self.shared.lock();
-        // Another watch of the same file may have taken the place of this one meanwhile.
+        // Another watch of the same file may have replaced this one in the meantime.
         if watches.get(&self.descriptor).is_some_and(|watched| watched.strong_count() == 0) {
             watches.remove(&self.descriptor);
-            // Fails if the file is gone, and the watch with it.
+            // Fails if the file is gone, because then inotify has removed the watch itself.
             let _ = inotify::remove_watch(self.shared.inotify.get_ref(), self.descriptor);
         }
     }

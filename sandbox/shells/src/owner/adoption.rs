@@ -1,65 +1,66 @@
-//! A new owner for a shell that an earlier one has left: what the ledger, the digests and the index tell.
+//! Adoption: reconstructs the owner of a shell that an earlier owner has left, from the ledger, the digests and the
+//! index.
 
 use std::{collections::VecDeque, time::Duration};
 
 use super::{
-    Effect, Moment, Owner, TakeBack,
+    Effect, Moment, Owner, TakeBackReason,
     command::at_prompt,
-    keeps,
+    in_force,
     limits::{RECHECK, RECORDER_LIMIT},
     state::{
-        Booting, Circumstances, Command, Idle, Order, Place, Recheck, Recorder, Running, Stage,
-        Start, State, Unreported,
+        Booting, Command, Idle, LastReport, LogPosition, Recheck, Recorder, RecorderStart, Running,
+        Stage, Start, State, Unreported,
     },
 };
 use crate::{
-    ledger::{Entry, Fate, Latest},
+    ledger::{Entry, Latest, Outcome},
     marker::{EndReport, Expected, Kind, Marker, Seq},
-    output::index::{Line, What},
+    output::index::{IndexEvent, IndexLine},
     state::{CommandResult, Ended, JobStatus, Started, path},
 };
 use process_identity::ProcessId;
 
-/// What an earlier owner has left.
+/// What an earlier owner has left on disk and in tmux.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Inherited {
     pub(crate) entry: Entry,
     pub(crate) expected: Expected,
     /// The whole index so far.
-    pub(crate) lines: Vec<Line>,
-    /// The shell, or its leader if it is not to be found.
+    pub(crate) lines: Vec<IndexLine>,
+    /// The shell, or its leader if the shell cannot be found.
     pub(crate) shell: ProcessId,
-    /// The latest recorder, if it lives and tmux feeds it.
+    /// The latest recorder, if it is alive and tmux still writes to it.
     pub(crate) recorder: Option<ProcessId>,
     pub(crate) start_limit: Duration,
 }
 
-/// What the index tells about one command.
+/// What the index says about one command.
 #[derive(Default)]
 struct History {
     started: Option<Started>,
     lost: u64,
-    end: Option<(EndReport, Place)>,
+    end: Option<(EndReport, LogPosition)>,
 }
 
 impl History {
-    fn of(seq: Seq, lines: &[Line]) -> Self {
+    fn of(seq: Seq, lines: &[IndexLine]) -> Self {
         let mut history = Self::default();
         for line in lines {
-            let place = Place { offset: line.offset, at: line.at };
-            match &line.what {
-                What::Marker(Marker::Start { seq: heard }) if *heard == seq => {
-                    history.started = Some(Started { offset: place.offset, at: place.at });
+            let position = LogPosition { offset: line.offset, at: line.at };
+            match &line.event {
+                IndexEvent::Marker(Marker::Start { seq: heard }) if *heard == seq => {
+                    history.started = Some(Started { offset: position.offset, at: position.at });
                     history.lost = 0;
                 }
-                What::Marker(Marker::End { seq: heard, report }) if *heard == seq => {
-                    history.end = Some((report.clone(), place));
+                IndexEvent::Marker(Marker::End { seq: heard, report }) if *heard == seq => {
+                    history.end = Some((report.clone(), position));
                     return history;
                 }
-                // Losses of the commands before it.
-                What::Marker(_) => history.lost = 0,
-                What::Lost { bytes } => history.lost += bytes,
-                What::Opened { .. } | What::Closed => {}
+                // Losses up to here belong to earlier commands.
+                IndexEvent::Marker(_) => history.lost = 0,
+                IndexEvent::Lost { bytes } => history.lost += bytes,
+                IndexEvent::Opened { .. } | IndexEvent::Closed => {}
             }
         }
         history
@@ -71,17 +72,17 @@ impl History {
 }
 
 impl Owner {
-    /// Takes a shell over, and says what is to be done at once.
-    pub(crate) fn adopt(found: Found, at: Moment) -> (Self, Vec<Effect>) {
-        let mut owner = Self::found(found, at);
+    /// Adopts a shell, and returns the owner with the effects to carry out at once.
+    pub(crate) fn adopt(inherited: Inherited, at: Moment) -> (Self, Vec<Effect>) {
+        let mut owner = Self::from_inherited(inherited, at);
         let effects = std::mem::take(&mut owner.effects);
         (owner, effects)
     }
 
-    fn found(found: Found, at: Moment) -> Self {
-        let Found { entry, expected, lines, shell, recorder, start_limit } = found;
-        let last_end = lines.iter().rev().find_map(|line| match &line.what {
-            What::Marker(Marker::End { report, .. }) => Some(report.clone()),
+    fn from_inherited(inherited: Inherited, at: Moment) -> Self {
+        let Inherited { entry, expected, lines, shell, recorder, start_limit } = inherited;
+        let last_end = lines.iter().rev().find_map(|line| match &line.event {
+            IndexEvent::Marker(Marker::End { report, .. }) => Some(report.clone()),
             _ => None,
         });
         let last_end = last_end.unwrap_or_default();
@@ -95,10 +96,10 @@ impl Owner {
             latest: None,
             cwd,
             restarts: 0,
-            circumstances: Circumstances {
+            last_report: LastReport {
                 python: last_end.python.map(path),
                 user: last_end.user,
-                host: last_end.host,
+                machine: last_end.machine,
             },
             recorder: recorder.map_or(Recorder::Missing, Recorder::Recording),
             state: State::Idle(idle),
@@ -107,51 +108,53 @@ impl Owner {
             broken: None,
         };
         match expected.kind {
-            Kind::Command => owner.take_up_command(expected.seq, &lines, at),
-            Kind::StartUp => owner.take_up_start(expected.seq, &lines, at),
+            Kind::Command => owner.adopt_command(expected.seq, &lines, at),
+            Kind::StartUp => owner.adopt_start(expected.seq, &lines, at),
         }
-        owner.trace_stage("left behind", "adopted");
+        owner.trace_transition("left behind", "adopted");
         if owner.recorder == Recorder::Missing {
             let recheck_at = at.now + RECORDER_LIMIT;
-            owner.recorder = Recorder::Ordered { why: Order::AfterGap, attempts: 1, recheck_at };
-            owner.effects.push(Effect::OrderRecorder);
+            owner.recorder =
+                Recorder::Starting { why: RecorderStart::AfterGap, attempts: 1, recheck_at };
+            owner.effects.push(Effect::StartRecorder);
         }
         owner
     }
 
-    /// The earlier owner has handed a command over. It may have ended, run, or not have got through.
-    fn take_up_command(&mut self, seq: Seq, lines: &[Line], at: Moment) {
+    /// Adopts a command that the earlier owner handed over. It may have ended, be running, or not have reached the
+    /// shell.
+    fn adopt_command(&mut self, seq: Seq, lines: &[IndexLine], at: Moment) {
         let history = History::of(seq, lines);
         let mut command = history.command(seq);
         self.latest = Some(seq);
-        if self.entry.latest == Some(Latest { seq, fate: Fate::GivenUp }) {
+        if self.entry.latest == Some(Latest { seq, outcome: Outcome::GivenUp }) {
             return self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
         }
-        if let Some((report, place)) = history.end {
-            return self.publish_result(&command, at_prompt(&command, report, place));
+        if let Some((report, position)) = history.end {
+            return self.publish_result(&command, at_prompt(&command, report, position));
         }
         if command.started.is_none() && self.has_gap(lines) {
             command.started = Some(Started { offset: at.log_end, at: at.wall });
         }
         let recheck_at = at.now + RECHECK;
         let stage = if history.started.is_some() {
-            Stage::Begun { asks: 0, recheck: Some(Recheck::soon(at.now)) }
+            Stage::Begun { report_requests: 0, recheck: Some(Recheck::soon(at.now)) }
         } else {
-            Stage::Called { resends: 0, recheck_at }
+            Stage::Sent { resends: 0, recheck_at }
         };
         let status = command.status();
         self.effects.push(Effect::PublishJob { seq, status });
         self.state = State::Running(Running { command, stage });
     }
 
-    /// The earlier owner has started a shell. The nonces that it was given may have gone with that owner.
-    fn take_up_start(&mut self, seq: Seq, lines: &[Line], at: Moment) {
+    /// Adopts a shell that the earlier owner started. The shell's nonces may have been lost with that owner.
+    fn adopt_start(&mut self, seq: Seq, lines: &[IndexLine], at: Moment) {
         let own = History::of(seq, lines);
-        let mut predecessor = self.take_up_predecessor(lines, at);
-        if let Some((_, place)) = own.end {
+        let mut predecessor = self.adopt_predecessor(lines, at);
+        if let Some((_, position)) = own.end {
             if let Some(Unreported { command, exit_code }) = predecessor.take() {
                 let ended = Ended::ShellExited;
-                self.report_without_shell(command, exit_code, ended, place.offset, place.at);
+                self.report_without_shell(command, exit_code, ended, position.offset, position.at);
             }
             return;
         }
@@ -160,7 +163,7 @@ impl Owner {
             self.effects.push(Effect::PublishJob { seq, status });
         }
         if own.started.is_none() {
-            self.effects.push(Effect::TakeNoncesBack { seq, why: TakeBack::Discard });
+            self.effects.push(Effect::TakeNoncesBack { seq, why: TakeBackReason::Discard });
             self.effects.push(Effect::WriteNonces { seq, kind: Kind::StartUp });
         }
         let start = Start { seq, failed: 0, predecessor, waiting: Vec::new() };
@@ -169,20 +172,20 @@ impl Owner {
         self.state = State::Booting(Booting { start, deadline, recheck });
     }
 
-    /// The command of the shell before, as the ledger names it.
-    fn take_up_predecessor(&mut self, lines: &[Line], at: Moment) -> Option<Unreported> {
-        let Latest { seq, fate } = self.entry.latest?;
+    /// Adopts the command of the previous shell, as the ledger names it.
+    fn adopt_predecessor(&mut self, lines: &[IndexLine], at: Moment) -> Option<Unreported> {
+        let Latest { seq, outcome } = self.entry.latest?;
         let history = History::of(seq, lines);
         let mut command = history.command(seq);
         self.latest = Some(seq);
-        let exit_code = match (fate, history.end) {
-            (Fate::ShellDied(exit_code), None) => exit_code,
-            (Fate::GivenUp, _) | (Fate::AtPrompt, None) => {
+        let exit_code = match (outcome, history.end) {
+            (Outcome::ShellDied(exit_code), None) => exit_code,
+            (Outcome::GivenUp, _) | (Outcome::AtPrompt, None) => {
                 self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
                 return None;
             }
-            (Fate::AtPrompt | Fate::ShellDied(_), Some((report, place))) => {
-                self.publish_result(&command, at_prompt(&command, report, place));
+            (Outcome::AtPrompt | Outcome::ShellDied(_), Some((report, position))) => {
+                self.publish_result(&command, at_prompt(&command, report, position));
                 return None;
             }
         };
@@ -190,7 +193,7 @@ impl Owner {
             command.started = Some(Started { offset: at.log_end, at: at.wall });
         }
         let next = lines.iter().find(
-            |line| matches!(line.what, What::Marker(Marker::Start { seq: heard }) if heard > seq),
+            |line| matches!(line.event, IndexEvent::Marker(Marker::Start { seq: heard }) if heard > seq),
         );
         match next {
             Some(next) => {
@@ -202,13 +205,14 @@ impl Owner {
         }
     }
 
-    /// Whether there was another recorder since the latest marker, or none.
-    fn has_gap(&self, lines: &[Line]) -> bool {
-        let since = lines.iter().rev().take_while(|line| !matches!(line.what, What::Marker(_)));
+    /// Whether the recorder was replaced or missing at some time since the latest marker.
+    fn has_gap(&self, lines: &[IndexLine]) -> bool {
+        let since =
+            lines.iter().rev().take_while(|line| !matches!(line.event, IndexEvent::Marker(_)));
         let mut since = since;
-        keeps!(self, RecheckAfterGap)
+        in_force!(self, RecheckAfterGap)
             && (self.recorder == Recorder::Missing
-                || since.any(|line| matches!(line.what, What::Opened { .. })))
+                || since.any(|line| matches!(line.event, IndexEvent::Opened { .. })))
     }
 
     fn publish_result(&mut self, command: &Command, result: CommandResult) {

@@ -1,26 +1,27 @@
-//! The end of a shell: by a caller, because no other shell can be started, or with the tmux server.
+//! Closing a shell: on request, because no replacement can be started, or because the tmux server has ended.
 
 use std::mem;
 
 use super::{
-    CallId, Effect, Moment, Owner, Reply, keeps,
+    CallId, Effect, Moment, Owner, Reply, in_force,
     state::{
-        Booting, Burying, Closing, Corpse, Launching, Recorder, Running, State, Tidying, Unreported,
+        AwaitingExitCode, Booting, Cleanup, Closing, LastActivity, Launching, Recorder, Running,
+        State, Unreported,
     },
 };
 use crate::state::Ended;
 
 impl Owner {
-    /// Begins to end everything that belongs to the shell. Callers that wait for a prompt are told that there is none.
+    /// Starts the cleanup of the shell. Callers that wait for a prompt get an error.
     pub(super) fn close(&mut self, ended: Ended, caller: Option<CallId>, reason: &str) {
-        if let State::Closing(_) | State::Over(_) = &self.state {
+        if let State::Closing(_) | State::Closed(_) = &self.state {
             return;
         }
         let phase = self.phase();
         let turned_away = Self::callers_without_prompt(&mut self.state);
         let recorder = match self.recorder {
             Recorder::Recording(recorder) => Some(recorder),
-            Recorder::Ordered { .. } | Recorder::Missing => None,
+            Recorder::Starting { .. } | Recorder::Missing => None,
         };
         let unknown = |command| Unreported { command, exit_code: -1 };
         let closing = |unreported| {
@@ -29,58 +30,58 @@ impl Owner {
                 phase,
                 unreported,
                 callers: caller.into_iter().collect(),
-                progress: Tidying::Awaited,
+                progress: Cleanup::Awaited,
             })
         };
         let from = self.state.name();
-        let before = mem::replace(&mut self.state, State::Over(Ended::ShellClosed));
+        let before = mem::replace(&mut self.state, State::Closed(Ended::ShellClosed));
         self.state = closing(match before {
             State::Running(Running { command, .. }) => Some(unknown(command)),
             State::Launching(Launching { start, .. }) | State::Booting(Booting { start, .. }) => {
                 start.predecessor
             }
-            State::Burying(Burying { corpse, .. }) => match corpse {
-                Corpse::Running(command) => Some(unknown(command)),
-                Corpse::Starting { predecessor, .. } => predecessor,
-                Corpse::Idle => None,
+            State::AwaitingExitCode(AwaitingExitCode { activity, .. }) => match activity {
+                LastActivity::Running(command) => Some(unknown(command)),
+                LastActivity::Starting { predecessor, .. } => predecessor,
+                LastActivity::Idle => None,
             },
             _ => None,
         });
-        self.trace_stage(from, reason);
-        if keeps!(self, CloseAnswersTheWaiting) {
+        self.trace_transition(from, reason);
+        if in_force!(self, CloseAnswersTheWaiting) {
             for call in turned_away {
                 let error = self.closed_error();
                 self.answer(call, Err(error));
             }
         }
-        self.effects.push(Effect::Tidy { recorder });
+        self.effects.push(Effect::CleanUp { recorder });
     }
 
-    /// tmux does not answer: callers do not wait for it. What is left is ended in the background.
+    /// Answers the callers because tmux does not respond. The cleanup continues in the background.
     pub(super) fn close_in_background(&mut self, at: Moment) {
-        if let State::Closing(Closing { progress: Tidying::Awaited, .. }) = &self.state
-            && keeps!(self, CloseDoesNotWaitForTmux)
+        if let State::Closing(Closing { progress: Cleanup::Awaited, .. }) = &self.state
+            && in_force!(self, CloseDoesNotWaitForTmux)
         {
-            self.warn("tmux does not answer; the shell is ended in the background", None);
+            self.warn("tmux does not answer; closing the shell in the background", None);
             self.conclude(at);
         }
     }
 
-    pub(super) fn tidied(&mut self, at: Moment) {
+    pub(super) fn cleaned_up(&mut self, at: Moment) {
         let State::Closing(closing) = &self.state else { return };
         let ended = closing.ended.clone();
-        if closing.progress == Tidying::Awaited {
+        if closing.progress == Cleanup::Awaited {
             self.conclude(at);
         }
-        self.go(State::Over(ended), "nothing is left of it");
+        self.transition(State::Closed(ended), "the cleanup is complete");
         self.publish();
         self.effects.push(Effect::Finish);
     }
 
-    /// Reports the command that was running, and answers the callers that wait for the end.
+    /// Reports the command that was running, and answers the callers that wait for the shell to close.
     fn conclude(&mut self, at: Moment) {
         let State::Closing(closing) = &mut self.state else { return };
-        closing.progress = Tidying::InBackground;
+        closing.progress = Cleanup::InBackground;
         let callers = mem::take(&mut closing.callers);
         let (unreported, ended) = (closing.unreported.take(), closing.ended.clone());
         if let Some(Unreported { command, exit_code }) = unreported {

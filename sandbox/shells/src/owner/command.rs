@@ -1,4 +1,4 @@
-//! The way of a command: handed over, called, begun, asked about, given up, reported.
+//! The life of a command: handed over, sent, begun, report requested, given up, reported.
 
 use std::{
     collections::VecDeque,
@@ -7,14 +7,16 @@ use std::{
 };
 
 use super::{
-    AfterLedger, CallId, Effect, Held, Look, Moment, OwnKeys, Owner, Reads, Reply, TakeBack, Text,
-    TextState, keeps,
-    limits::{ASKS, CALL_LIMIT, LEDGER_PAUSE, PATIENT_ASKS, REPORT_LIMIT, RESENDS},
-    state::{Claim, Command, HandingOver, Idle, Place, Recheck, Running, Stage, State},
+    AfterLedger, CallId, Effect, Inspection, Moment, OwnKeys, Owner, PipeContent, ReadMode, Reply,
+    TakeBackReason, Text, TextState, in_force,
+    limits::{
+        BEGIN_LIMIT, LEDGER_PAUSE, PATIENT_REPORT_REQUESTS, REPORT_LIMIT, REPORT_REQUESTS, RESENDS,
+    },
+    state::{Claim, Command, HandingOver, Idle, LogPosition, Recheck, Running, Stage, State},
 };
 use crate::{
     Result,
-    ledger::{Fate, Latest},
+    ledger::{Latest, Outcome},
     marker::{EndReport, Kind, Seq},
     state::{CommandResult, Ended, JobStatus, path},
 };
@@ -22,8 +24,8 @@ use crate::{
 impl Stage {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         match self {
-            Self::Called { recheck_at, .. } => Some(*recheck_at),
-            Self::Taken { recheck, .. } => Some(recheck.at),
+            Self::Sent { recheck_at, .. } => Some(*recheck_at),
+            Self::NoncesTaken { recheck, .. } => Some(recheck.at),
             Self::Begun { recheck, .. } | Self::GivenUp { recheck } => {
                 recheck.map(|recheck| recheck.at)
             }
@@ -32,7 +34,7 @@ impl Stage {
 }
 
 impl Owner {
-    /// Begins to hand a command over: its text first, then its nonces.
+    /// Starts to hand a command over: first the text, then the nonces.
     pub(super) fn hand_over(
         &mut self,
         call: CallId,
@@ -43,7 +45,7 @@ impl Owner {
         let seq = self.next_seq;
         self.next_seq += 1;
         let next = State::HandingOver(HandingOver { seq, call, idle_since, claims });
-        self.go(next, "a command");
+        self.transition(next, "a caller runs a command");
         self.effects.push(Effect::WriteText { seq, call, text });
     }
 
@@ -57,20 +59,20 @@ impl Owner {
             Ok(TextState::Wanted) => {
                 self.effects.push(Effect::WriteNonces { seq, kind: Kind::Command });
             }
-            Ok(TextState::Abandoned) => self.back_to_prompt("its caller has gone away"),
+            Ok(TextState::Abandoned) => self.back_to_prompt("the caller went away"),
             Err(error) => {
                 self.answer(call, Err(error));
-                self.back_to_prompt("its text could not be written");
+                self.back_to_prompt("the text could not be written");
             }
         }
     }
 
-    /// The command does not take the prompt: the next caller gets it.
+    /// Returns to the prompt without running the command, and serves the next caller.
     fn back_to_prompt(&mut self, reason: &str) {
         let State::HandingOver(handing) = &mut self.state else { return };
         let (since, claims) = (handing.idle_since, std::mem::take(&mut handing.claims));
         let number = claims.len();
-        self.go(State::Idle(Idle { since, claims, recheck_at: None }), reason);
+        self.transition(State::Idle(Idle { since, claims, recheck_at: None }), reason);
         self.serve_first_claim(number);
     }
 
@@ -79,26 +81,26 @@ impl Owner {
             State::HandingOver(handing) if handing.seq == seq => {
                 let call = handing.call;
                 match result {
-                    Ok(()) => self.call_shell(seq, call, at),
+                    Ok(()) => self.press_run_key(seq, call, at),
                     Err(error) => {
-                        let why = TakeBack::Discard;
+                        let why = TakeBackReason::Discard;
                         self.effects.push(Effect::TakeNoncesBack { seq, why });
                         self.answer(call, Err(error));
-                        self.back_to_prompt("its nonces could not be written");
+                        self.back_to_prompt("the nonces could not be written");
                     }
                 }
             }
-            State::Running(Running { command, stage: Stage::Called { resends, .. } })
+            State::Running(Running { command, stage: Stage::Sent { resends, .. } })
                 if command.seq == seq =>
             {
                 match result {
                     Ok(()) if *resends == 1 => self.effects.push(Effect::Press(OwnKeys::Run)),
                     Ok(()) => {
-                        // The key may have become part of something unfinished.
+                        // The earlier key may have become part of an unfinished input line; the interrupt clears it.
                         self.effects.push(Effect::InterruptShell);
-                        self.effects.push(Effect::Press(OwnKeys::Call));
+                        self.effects.push(Effect::Press(OwnKeys::TypeRun));
                     }
-                    Err(error) => self.warn("a command could not be sent again", Some(&error)),
+                    Err(error) => self.warn("the command could not be sent again", Some(&error)),
                 }
             }
             _ => {
@@ -109,13 +111,14 @@ impl Owner {
         }
     }
 
-    /// Presses the key that runs the command. A pane that cannot be typed into has lost its shell, and that is told.
-    fn call_shell(&mut self, seq: Seq, call: CallId, at: Moment) {
+    /// Presses the key that runs the command. If the pane accepts no keys, its shell has died, which is reported
+    /// separately.
+    fn press_run_key(&mut self, seq: Seq, call: CallId, at: Moment) {
         self.effects.push(Effect::Press(OwnKeys::Run));
-        let stage = Stage::Called { resends: 0, recheck_at: at.now + CALL_LIMIT };
+        let stage = Stage::Sent { resends: 0, recheck_at: at.now + BEGIN_LIMIT };
         let command = Command::new(seq);
         let status = command.status();
-        let before = self.go(State::Running(Running { command, stage }), "handed over");
+        let before = self.transition(State::Running(Running { command, stage }), "handed over");
         if let State::HandingOver(handing) = before {
             self.turn_away(handing.claims, seq);
         }
@@ -125,7 +128,7 @@ impl Owner {
         self.answer(call, Ok(Reply::Command(seq)));
     }
 
-    /// Looks after a command of which something should have been heard by now.
+    /// Checks a command whose marker or report is overdue.
     pub(super) fn check_command(&mut self, at: Moment) {
         let State::Running(Running { stage, command }) = &mut self.state else { return };
         let seq = command.seq;
@@ -133,148 +136,164 @@ impl Owner {
             return;
         }
         match stage {
-            Stage::Called { recheck_at, .. } => *recheck_at = at.now + CALL_LIMIT,
-            Stage::Taken { recheck, .. } => recheck.at = at.now + recheck.pause,
+            Stage::Sent { recheck_at, .. } => *recheck_at = at.now + BEGIN_LIMIT,
+            Stage::NoncesTaken { recheck, .. } => recheck.at = at.now + recheck.pause,
             Stage::Begun { recheck, .. } => *recheck = recheck.map(|it| it.after(at.now)),
             Stage::GivenUp { recheck } => {
                 *recheck = None;
                 return self.write_ledger(AfterLedger::Report(seq));
             }
         }
-        self.look(Look::Shell);
+        self.inspect(Inspection::Shell);
     }
 
-    /// A waiting caller found the shell at a prompt. While an answer to a question may come, nothing is asked.
+    /// Handles a waiting caller's hint that the shell is at a prompt. Does nothing while a requested report may still
+    /// arrive.
     pub(super) fn looks_idle(&mut self, at: Moment) {
-        let State::Running(Running { stage: Stage::Begun { asks, recheck }, .. }) = &self.state
+        let State::Running(Running { stage: Stage::Begun { report_requests, recheck }, .. }) =
+            &self.state
         else {
             return;
         };
-        if *asks == 0 || recheck.is_none_or(|recheck| recheck.at <= at.now) {
-            self.look(Look::Shell);
+        if *report_requests == 0 || recheck.is_none_or(|recheck| recheck.at <= at.now) {
+            self.inspect(Inspection::Shell);
         }
     }
 
-    /// For a command that has no result although it should. While anything else has the terminal, or the text itself
-    /// reads from it, no key is pressed, since it would be taken for an answer.
-    pub(super) fn shell_seen(&mut self, reads: Reads, at: Moment) {
+    /// Handles a command that should have a result but has none. Presses no key while another program has the
+    /// terminal or the text itself reads from it, because the key would become input.
+    pub(super) fn shell_inspected(&mut self, mode: ReadMode, at: Moment) {
         let State::Running(Running { command, stage }) = &mut self.state else { return };
-        match (reads, stage) {
-            (Reads::Nothing, _) | (_, Stage::GivenUp { .. }) => {}
-            // The text has called something that turned line editing off. Then bash takes the terminal for the rest
-            // of the text; an interrupt brings it back.
-            (Reads::PlainLines, _) => self.effects.push(Effect::InterruptShell),
-            (Reads::AtPrompt, Stage::Called { .. }) => {
-                let (seq, why) = (command.seq, TakeBack::Resend);
+        match (mode, stage) {
+            (ReadMode::Nothing, _) | (_, Stage::GivenUp { .. }) => {}
+            // The text has called something that turned line editing off. Then bash reads the rest of the text from
+            // the terminal; an interrupt brings it back to its prompt.
+            (ReadMode::PlainLines, _) => self.effects.push(Effect::InterruptShell),
+            (ReadMode::AtPrompt, Stage::Sent { .. }) => {
+                let (seq, why) = (command.seq, TakeBackReason::Resend);
                 self.effects.push(Effect::TakeNoncesBack { seq, why });
             }
-            (Reads::AtPrompt, Stage::Taken { .. }) => self.ask_patiently(at),
-            (Reads::AtPrompt, Stage::Begun { .. }) => self.ask_for_report(at),
+            (ReadMode::AtPrompt, Stage::NoncesTaken { .. }) => self.request_report_patiently(at),
+            (ReadMode::AtPrompt, Stage::Begun { .. }) => self.request_report(at),
         }
     }
 
-    pub(super) fn nonces_taken_back(&mut self, seq: Seq, held: Held, why: TakeBack, at: Moment) {
+    pub(super) fn nonces_taken_back(
+        &mut self,
+        seq: Seq,
+        found: PipeContent,
+        why: TakeBackReason,
+        at: Moment,
+    ) {
         let from = self.state.name();
         let State::Running(Running { command, stage }) = &mut self.state else { return };
-        let Stage::Called { resends, .. } = stage else { return };
+        let Stage::Sent { resends, .. } = stage else { return };
         if command.seq != seq {
             return;
         }
         let may_have_begun = command.started.is_some();
-        match (why, held) {
-            (TakeBack::Discard, _) => {}
-            (TakeBack::Cancel, Held::Nonces) => self.give_up("interrupted before it began"),
-            (TakeBack::Resend, Held::Nonces) if *resends == RESENDS => {
-                self.give_up("the shell did not begin it");
+        match (why, found) {
+            (TakeBackReason::Discard, _) => {}
+            (TakeBackReason::Cancel, PipeContent::Nonces) => {
+                self.give_up("interrupted before it began");
             }
-            (TakeBack::Resend, Held::Nonces) => self.resend(seq),
-            (TakeBack::Resend, Held::Nothing) if !keeps!(self, ResendOnlyWhatWasReadBack) => {
+            (TakeBackReason::Resend, PipeContent::Nonces) if *resends == RESENDS => {
+                self.give_up("the shell did not begin it after several attempts");
+            }
+            (TakeBackReason::Resend, PipeContent::Nonces) => self.resend(seq),
+            (TakeBackReason::Resend, PipeContent::Nothing)
+                if !in_force!(self, ResendOnlyWhatWasReadBack) =>
+            {
                 self.resend(seq);
             }
-            (TakeBack::Cancel, Held::Nothing) => {
-                *stage = Stage::Begun { asks: 0, recheck: Some(Recheck::soon(at.now)) };
-                self.trace_stage(from, "interrupted after it began");
+            (TakeBackReason::Cancel, PipeContent::Nothing) => {
+                *stage = Stage::Begun { report_requests: 0, recheck: Some(Recheck::soon(at.now)) };
+                self.trace_transition(from, "interrupted after it began");
             }
-            (TakeBack::Resend, Held::Nothing) if may_have_begun => {
-                *stage = Stage::Begun { asks: 0, recheck: None };
-                self.trace_stage(from, "the pipe is empty, and a recorder was lost");
-                self.ask_for_report(at);
+            (TakeBackReason::Resend, PipeContent::Nothing) if may_have_begun => {
+                *stage = Stage::Begun { report_requests: 0, recheck: None };
+                self.trace_transition(from, "the nonce pipe is empty, and a recorder was lost");
+                self.request_report(at);
             }
-            (TakeBack::Resend, Held::Nothing) => {
-                let recheck = Recheck { at: at.now + CALL_LIMIT, pause: CALL_LIMIT };
-                *stage = Stage::Taken { asks: 0, recheck };
-                self.trace_stage(from, "the pipe is empty");
+            (TakeBackReason::Resend, PipeContent::Nothing) => {
+                let recheck = Recheck { at: at.now + BEGIN_LIMIT, pause: BEGIN_LIMIT };
+                *stage = Stage::NoncesTaken { report_requests: 0, recheck };
+                self.trace_transition(from, "the nonce pipe is empty");
             }
         }
     }
 
     fn resend(&mut self, seq: Seq) {
-        let State::Running(Running { stage: Stage::Called { resends, .. }, .. }) = &mut self.state
+        let State::Running(Running { stage: Stage::Sent { resends, .. }, .. }) = &mut self.state
         else {
             return;
         };
         *resends += 1;
-        self.warn("the shell has not begun a command, which is sent again", None);
+        self.warn("the shell has not begun the command; sending it again", None);
         self.effects.push(Effect::WriteNonces { seq, kind: Kind::Command });
     }
 
-    /// For a command that has begun unheard. Its recorder may only be slow; or a Ctrl-C by hand has taken its markers
-    /// with it.
-    fn ask_patiently(&mut self, at: Moment) {
-        let State::Running(Running { stage: Stage::Taken { asks, recheck }, .. }) = &mut self.state
+    /// Requests the report of a command whose start marker never arrived. Its recorder may only be slow, or a
+    /// person's Ctrl-C may have discarded its markers.
+    fn request_report_patiently(&mut self, at: Moment) {
+        let State::Running(Running {
+            stage: Stage::NoncesTaken { report_requests, recheck }, ..
+        }) = &mut self.state
         else {
             return;
         };
-        *asks += 1;
+        *report_requests += 1;
         recheck.pause *= 2;
         recheck.at = at.now + recheck.pause;
-        let asks = *asks;
-        if asks > PATIENT_ASKS && keeps!(self, GiveUpInTheEnd) {
-            return self.give_up("nothing was heard of it");
+        let report_requests = *report_requests;
+        if report_requests > PATIENT_REPORT_REQUESTS && in_force!(self, GiveUpInTheEnd) {
+            return self.give_up("no marker arrived");
         }
-        self.ask(asks);
+        self.ask(report_requests);
     }
 
-    /// For a command whose shell is at its prompt and has reported nothing. It may have removed our entry from
-    /// PROMPT_COMMAND; or a Ctrl-C has taken the report with it, on its way through the terminal; or a recorder was
-    /// killed that had it; or the shell and we do not mean the same nonce, since an owner was killed. If no question
-    /// helps, the command is over with an unknown code.
-    fn ask_for_report(&mut self, at: Moment) {
-        let State::Running(Running { stage: Stage::Begun { asks, recheck }, .. }) = &mut self.state
+    /// Requests the report of a command whose shell is at its prompt and has reported nothing. Possible causes: the
+    /// command removed our entry from PROMPT_COMMAND; a Ctrl-C discarded the report in the terminal; the recorder
+    /// that had it was killed; or an owner was killed between changing the end nonce on disk and giving it to the
+    /// shell. If no request succeeds, the command ends with an unknown code.
+    fn request_report(&mut self, at: Moment) {
+        let State::Running(Running { stage: Stage::Begun { report_requests, recheck }, .. }) =
+            &mut self.state
         else {
             return;
         };
-        *asks += 1;
+        *report_requests += 1;
         *recheck = Some(Recheck { at: at.now + REPORT_LIMIT, pause: REPORT_LIMIT });
-        let asks = *asks;
-        if asks > ASKS && keeps!(self, GiveUpInTheEnd) {
-            return self.give_up("the shell does not report it");
+        let report_requests = *report_requests;
+        if report_requests > REPORT_REQUESTS && in_force!(self, GiveUpInTheEnd) {
+            return self.give_up("the shell did not report its end");
         }
-        self.ask(asks);
+        self.ask(report_requests);
     }
 
-    /// Asks the shell for its report by a key; from the second time on with a new nonce.
-    fn ask(&mut self, asks: u32) {
-        self.warn("a report is missing; the shell is asked for it", None);
-        if asks > 1 && keeps!(self, RenewTheEndNonce) {
+    /// Presses the key that requests the report; from the second time on with a new end nonce.
+    fn ask(&mut self, report_requests: u32) {
+        self.warn("a report is missing; requesting it from the shell", None);
+        if report_requests > 1 && in_force!(self, RenewTheEndNonce) {
             self.effects.push(Effect::RenewEndNonce);
         }
         self.effects.push(Effect::Press(OwnKeys::Recover));
     }
 
-    /// Nothing will be heard of the end of a command. The ledger says so before anybody is told.
+    /// Gives up a command whose end will never be reported. The ledger says so before any caller hears it.
     pub(super) fn give_up(&mut self, reason: &str) {
         let from = self.state.name();
         let State::Running(Running { command, stage }) = &mut self.state else { return };
         *stage = Stage::GivenUp { recheck: None };
         let seq = command.seq;
-        self.entry.latest = Some(Latest { seq, fate: Fate::GivenUp });
-        self.warn("a command is given up", None);
-        self.trace_stage(from, reason);
+        self.entry.latest = Some(Latest { seq, outcome: Outcome::GivenUp });
+        self.warn("giving up the command", None);
+        self.trace_transition(from, reason);
         self.write_ledger(AfterLedger::Report(seq));
     }
 
-    /// Until the ledger can be written (a full disk) the next owner could tell something else, so nothing is told.
+    /// Reports a command that was given up, once the ledger says so. While the ledger cannot be written (a full
+    /// disk), the owner reports nothing, because the next owner could report something else.
     pub(super) fn report_given_up(&mut self, seq: Seq, ledger: Result<()>, at: Moment) {
         let State::Running(Running { command, stage: Stage::GivenUp { recheck } }) =
             &mut self.state
@@ -285,7 +304,7 @@ impl Owner {
             return;
         }
         if let Err(error) = ledger
-            && keeps!(self, GivenUpByTheLedgerFirst)
+            && in_force!(self, GivenUpByTheLedgerFirst)
         {
             let pause = LEDGER_PAUSE;
             *recheck = Some(Recheck { at: at.now + pause, pause });
@@ -297,20 +316,25 @@ impl Owner {
         self.publish();
     }
 
-    /// The shell is at its prompt, and nobody has claimed it yet.
+    /// Enters the idle state with no callers waiting, and returns the state before.
     pub(super) fn go_idle(&mut self, at: Moment, reason: &str) -> State {
         let idle = Idle { since: at.now, claims: VecDeque::new(), recheck_at: None };
-        self.go(State::Idle(idle), reason)
+        self.transition(State::Idle(idle), reason)
     }
 
-    /// The result of a command whose shell is at its prompt again, by the shell's report.
-    pub(super) fn report_at_prompt(&mut self, command: Command, report: EndReport, place: Place) {
-        let result = at_prompt(&command, report, place);
+    /// Reports the result of a command from the shell's own report at its prompt.
+    pub(super) fn report_at_prompt(
+        &mut self,
+        command: Command,
+        report: EndReport,
+        position: LogPosition,
+    ) {
+        let result = at_prompt(&command, report, position);
         self.set_cwd(result.cwd.clone());
         self.report(command, result);
     }
 
-    /// Reports a command with what is known without the shell's word.
+    /// Reports a command from what the owner knows, because there is no report of the shell.
     pub(super) fn report_without_shell(
         &mut self,
         command: Command,
@@ -322,7 +346,7 @@ impl Owner {
         let started = command.started;
         let result = CommandResult {
             seq: command.seq,
-            // The code is the shell's; a command that was not begun has none.
+            // The exit code is the shell's; a command that has not begun has none.
             exit_code: if started.is_some() { exit_code } else { -1 },
             ended,
             cwd: self.cwd.clone(),
@@ -330,16 +354,17 @@ impl Owner {
                 .and_then(|started| wall.duration_since(started.at).ok())
                 .unwrap_or_default(),
             background_pid: None,
-            python: self.circumstances.python.clone(),
-            user: self.circumstances.user.clone(),
-            host: self.circumstances.host.clone(),
+            python: self.last_report.python.clone(),
+            user: self.last_report.user.clone(),
+            machine: self.last_report.machine.clone(),
             output: started.map_or(end, |started| started.offset).min(end)..end,
             lost: command.lost,
         };
         self.report(command, result);
     }
 
-    /// The only way out for a command that was handed over. It takes the command, so that there is one result.
+    /// Publishes the result of a command. The only way by which a command that was handed over ends; it consumes the
+    /// command, so that there is exactly one result.
     fn report(&mut self, command: Command, result: CommandResult) {
         let Command { seq, started, lost, .. } = command;
         let status = JobStatus { started, lost, result: Some(Arc::new(result)) };
@@ -354,7 +379,11 @@ impl Owner {
     }
 }
 
-pub(super) fn at_prompt(command: &Command, report: EndReport, place: Place) -> CommandResult {
+pub(super) fn at_prompt(
+    command: &Command,
+    report: EndReport,
+    position: LogPosition,
+) -> CommandResult {
     let started = command.started;
     CommandResult {
         seq: command.seq,
@@ -362,14 +391,14 @@ pub(super) fn at_prompt(command: &Command, report: EndReport, place: Place) -> C
         ended: Ended::AtPrompt,
         cwd: path(report.cwd),
         duration: started
-            .and_then(|started| place.at.duration_since(started.at).ok())
+            .and_then(|started| position.at.duration_since(started.at).ok())
             .unwrap_or_default(),
         background_pid: report.background_pid,
         python: report.python.map(path),
         user: report.user,
-        host: report.host,
-        output: started.map_or(place.offset, |started| started.offset).min(place.offset)
-            ..place.offset,
+        machine: report.machine,
+        output: started.map_or(position.offset, |started| started.offset).min(position.offset)
+            ..position.offset,
         lost: command.lost,
     }
 }

@@ -1,8 +1,8 @@
-//! What the owner wants to be done: the driver does it, and tells how it went by an event.
+//! The effects of the owner: the driver carries them out and reports the outcome as an event.
 
 use std::path::PathBuf;
 
-use super::event::{AfterLedger, CallId, TakeBack, Text};
+use super::event::{AfterLedger, CallId, TakeBackReason, Text};
 use crate::{
     Error,
     input::{Key, Signal},
@@ -12,74 +12,76 @@ use crate::{
 };
 use process_identity::ProcessId;
 
-/// Something to be done. Effects are carried out in order. Those that take time (tmux, the ledger, long texts)
-/// go on in the background.
+/// An action for the driver. Effects are carried out in order. Those that take time (tmux, the ledger, long texts)
+/// continue in the background.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// Look at the kernel's tables; answered by [`Event::Seen`](super::Event::Seen) with the same number.
-    Look {
+    /// Inspect the terminal and `/proc`; answered by [`Event::Inspected`](super::Event::Inspected) with the same
+    /// number.
+    Inspect {
         seq: Seq,
-        look: Look,
+        inspection: Inspection,
     },
-    /// The shell is at its first prompt: find its process, and remove the name of the pipe, so that only the
-    /// shell and the owner can reach it.
+    /// The shell is at its first prompt: find its process, and unlink the pipe, so that only the shell and the owner
+    /// can reach it.
     FindShell,
-    /// Put the text where the shell takes it from.
+    /// Write the text to the file from which the shell takes it.
     WriteText {
         seq: Seq,
         call: CallId,
         text: Text,
     },
-    /// Put fresh nonces into the pipe, and after that their digests into the file `expected`.
+    /// Write fresh nonces to the pipe, and after that their digests to the file `expected`.
     WriteNonces {
         seq: Seq,
         kind: Kind,
     },
-    /// Read the pipe empty.
+    /// Empty the nonce pipe, and report whether a start nonce was in it.
     TakeNoncesBack {
         seq: Seq,
-        why: TakeBack,
+        why: TakeBackReason,
     },
     /// Give the shell another nonce for the end of its command, in case it has lost the first.
     RenewEndNonce,
-    /// Call a starting shell with an empty text and fresh nonces, so that it reports its prompt once more.
-    CallWithNothing {
+    /// Run an empty command with fresh nonces in a starting shell, so that it reports its prompt once more.
+    ProbeStartingShell {
         seq: Seq,
     },
     WriteLedger {
         entry: Box<Entry>,
         after: AfterLedger,
     },
-    /// Start a shell in the pane whose shell has died, in this directory or the nearest one above it that exists.
+    /// Start a shell in the pane whose shell has died, in this directory or its nearest existing ancestor.
     LaunchShell {
         seq: Seq,
         cwd: PathBuf,
         is_recorded: bool,
     },
-    /// Have tmux start a recorder for the pane.
-    OrderRecorder,
-    /// Ask tmux how the shell in the pane has ended.
-    AskPane,
-    /// Make the server look for ended children once more.
-    NudgeServer,
-    /// Press keys of ours.
+    /// Ask tmux to start a recorder for the pane.
+    StartRecorder,
+    /// Ask tmux for the exit code of the shell in the pane.
+    QueryPane,
+    /// Send SIGCHLD to the tmux server, so that it checks for ended children once more.
+    SendServerSigchld,
+    /// Press keys that control the builtin.
     Press(OwnKeys),
-    /// Type bytes for a caller, and answer it when tmux has taken them.
+    /// Type bytes for a caller, and answer it when tmux has accepted them.
     Type {
         call: CallId,
         bytes: Text,
     },
-    /// Press keys for a caller, and answer it when tmux has taken them.
+    /// Press keys for a caller, and answer it when tmux has accepted them.
     PressFor {
         call: CallId,
         keys: Vec<Key>,
     },
-    /// Signal the foreground for a caller, and answer it.
+    /// Send a signal to the foreground process group for a caller, and answer the caller.
     Signal {
         call: CallId,
         signal: Signal,
     },
-    /// Press the key on which the shell writes its environment to the emptied file `exports`, and answer.
+    /// Empty the file `exports`, press the key on which the shell writes its environment there, and answer the
+    /// caller.
     Export {
         call: CallId,
     },
@@ -87,12 +89,12 @@ pub(crate) enum Effect {
         call: CallId,
         size: Size,
     },
-    /// Send the shell itself an interrupt.
+    /// Send SIGINT to the shell itself.
     InterruptShell,
     KillLeader,
-    /// The status of a shell has changed ([`Owner::status`](super::Owner::status)).
+    /// Publish the new status of the shell ([`Owner::status`](super::Owner::status)).
     Publish,
-    /// The status of a command has changed; a number that is new is a new command.
+    /// Publish the new status of a command. A number not seen before is a new command.
     PublishJob {
         seq: Seq,
         status: JobStatus,
@@ -101,17 +103,17 @@ pub(crate) enum Effect {
         call: CallId,
         reply: Result<Reply, Error>,
     },
-    /// End the pane, all processes of the shell and the recorder, and remove the files.
-    Tidy {
+    /// Kill the pane, all processes of the shell and the recorder, and remove the files.
+    CleanUp {
         recorder: Option<ProcessId>,
     },
-    /// The owner has nothing more to do.
+    /// Stop the driver: the owner has nothing more to do.
     Finish,
 }
 
-/// What to look at.
+/// What to inspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum Inspection {
     /// Whether a program other than the shell has the terminal.
     Foreground,
     /// Whether the shell is at its prompt.
@@ -120,21 +122,21 @@ pub(crate) enum Look {
     Starting,
 }
 
-/// Keys that the builtin binds, or that bash has from birth.
+/// Keys by which the owner controls the builtin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnKeys {
-    /// Runs the command that lies ready.
+    /// The key bound by the builtin that runs the command in the file.
     Run,
-    /// The same with keys that bash has from birth.
-    Call,
-    /// The builtin tells again how its last command has ended.
+    /// Runs the command in the file by typing the builtin's name, with keys that bash binds by default.
+    TypeRun,
+    /// Makes the builtin report the end of its last command again.
     Recover,
 }
 
-/// A good answer.
+/// A successful answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {
     Done,
-    /// The command has this number; its status was published.
+    /// The command was handed over with this number; its status was published.
     Command(Seq),
 }

@@ -1,4 +1,4 @@
-//! What can happen to a shell: every fact that its owner decides by.
+//! The events of a shell: every fact on which its owner bases a decision.
 
 use std::{
     fmt,
@@ -10,23 +10,23 @@ use crate::{
     input::{Key, Signal},
     ledger::Size,
     marker::Seq,
-    output::index::{Line, What},
+    output::index::{IndexEvent, IndexLine},
 };
 use process_identity::ProcessId;
 
-/// The clocks and the length of the log, as the driver reads them before each event.
+/// The clocks and the length of the log, read by the driver before each event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
-    /// For deadlines.
+    /// The monotonic clock, for deadlines.
     pub(crate) now: Instant,
-    /// For reports.
+    /// The wall clock, for reports.
     pub(crate) wall: SystemTime,
-    /// Length of the log, for an event that [needs it](Event::needs_log_end). Where a marker is missing, this bounds
-    /// the output of its command.
+    /// Length of the log, valid for events that [need it](Event::needs_log_end). It bounds the output of a command
+    /// whose marker is missing.
     pub(crate) log_end: u64,
 }
 
-/// A caller that waits for one answer.
+/// Identifies a caller that waits for one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CallId(pub(crate) u64);
 
@@ -40,36 +40,36 @@ impl fmt::Debug for Text {
     }
 }
 
-/// Something that callers ask of a shell.
+/// A request of a caller to the shell.
 #[derive(Debug)]
 pub(crate) enum Request {
     Run(Text),
-    /// Bytes for the terminal, as if typed.
+    /// Types these bytes into the terminal.
     Type(Text),
     Press(Vec<Key>),
     Signal(Signal),
     Resize(Size),
-    /// The shell writes its environment to the file `exports`.
+    /// Makes the shell write its environment to the file `exports`.
     Export,
     Close,
 }
 
-/// Something that has happened.
+/// An event that the owner decides about.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A caller asks for something and waits for the answer.
-    Asked {
+    /// A caller sent a request and waits for the answer.
+    Requested {
         call: CallId,
         request: Request,
     },
-    /// A waiting caller found the command quiet and the shell at a prompt.
+    /// A caller waiting for a command found it quiet and the shell at a prompt.
     LooksIdle,
-    /// The recorder has written a line to the index.
-    Recorded(Line),
-    /// The answer to [`Effect::Look`](super::Effect::Look).
-    Seen {
+    /// The recorder wrote a line to the index.
+    Recorded(IndexLine),
+    /// The answer to [`Effect::Inspect`](super::Effect::Inspect).
+    Inspected {
         seq: Seq,
-        sight: Sight,
+        finding: Finding,
     },
     /// The answer to [`Effect::FindShell`](super::Effect::FindShell).
     ShellFound(ProcessId),
@@ -86,8 +86,8 @@ pub(crate) enum Event {
     /// The answer to [`Effect::TakeNoncesBack`](super::Effect::TakeNoncesBack).
     NoncesTakenBack {
         seq: Seq,
-        held: Held,
-        why: TakeBack,
+        found: PipeContent,
+        why: TakeBackReason,
     },
     /// The answer to [`Effect::WriteLedger`](super::Effect::WriteLedger).
     LedgerWritten {
@@ -99,40 +99,40 @@ pub(crate) enum Event {
         seq: Seq,
         result: Result<ProcessId>,
     },
-    /// The answer to [`Effect::AskPane`](super::Effect::AskPane).
-    PaneSeen(Result<PaneSight>),
-    /// The answer to [`Effect::OrderRecorder`](super::Effect::OrderRecorder).
-    RecorderOrdered(Result<()>),
+    /// The answer to [`Effect::QueryPane`](super::Effect::QueryPane).
+    PaneQueried(Result<PaneStatus>),
+    /// The answer to [`Effect::StartRecorder`](super::Effect::StartRecorder).
+    RecorderStarted(Result<()>),
     /// The answer to [`Effect::Resize`](super::Effect::Resize).
     Resized {
         call: CallId,
         size: Size,
         result: Result<()>,
     },
-    /// The process that tmux has started in the pane has ended.
+    /// The process that tmux started in the pane has ended.
     LeaderEnded(ProcessId),
     RecorderEnded(ProcessId),
     /// The tmux server has ended.
     ServerGone,
-    /// tmux has answered [`Effect::Tidy`](super::Effect::Tidy)'s question to end the pane.
+    /// tmux has killed the pane, as [`Effect::CleanUp`](super::Effect::CleanUp) asked.
     PaneKilled,
-    /// tmux has not answered that question soon.
+    /// tmux did not kill the pane in time; cleanup continues without it.
     TmuxSilent,
-    /// Nothing is left of the shell: neither processes nor files.
-    Tidied,
+    /// All processes and files of the shell are gone.
+    CleanedUp,
     /// A deadline has passed.
     TimePassed,
 }
 
 impl Event {
-    /// Whether a decision about it may need the length of the log. The events of a plain command do not, which saves
-    /// it a few system calls.
+    /// Whether a decision about this event may need the length of the log. The events of an ordinary command do not,
+    /// which saves it a few system calls.
     pub(crate) fn needs_log_end(&self) -> bool {
         match self {
-            Self::Recorded(line) => matches!(line.what, What::Opened { .. }),
-            Self::Asked { .. }
+            Self::Recorded(line) => matches!(line.event, IndexEvent::Opened { .. }),
+            Self::Requested { .. }
             | Self::LooksIdle
-            | Self::Seen { .. }
+            | Self::Inspected { .. }
             | Self::ShellFound(_)
             | Self::TextWritten { .. }
             | Self::NoncesWritten { .. } => false,
@@ -141,73 +141,73 @@ impl Event {
     }
 }
 
-/// What one look at the kernel's tables has shown.
+/// The result of one inspection of `/proc` and the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Finding {
     /// Whether a program other than the shell has the terminal.
     Foreground { is_taken: bool },
     /// How the shell reads from its terminal.
-    Shell { reads: Reads },
-    /// The same for a shell that is starting.
+    Shell { mode: ReadMode },
+    /// Whether a shell that is starting has reached its prompt.
     Starting { is_at_prompt: bool },
 }
 
 /// How a shell reads from its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
-    /// It edits a line, and not because a text reads one: it is at its prompt.
+pub(crate) enum ReadMode {
+    /// It edits a line, and no command text is reading that line: it is at its prompt.
     AtPrompt,
-    /// It reads the rest of a text from the terminal, because the text has turned line editing off.
+    /// It reads the rest of a command text from the terminal, because the text has turned line editing off.
     PlainLines,
-    /// Neither, or something else has the terminal.
+    /// Neither of these, or another program has the terminal.
     Nothing,
 }
 
-/// Whether a text still has a caller who waits for it when it lies ready.
+/// Whether the caller of a command still waits once its text has been written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextState {
     Wanted,
-    /// The caller has gone away before the command was handed over.
+    /// The caller went away before the command was handed over.
     Abandoned,
 }
 
-/// What lay in the pipe of the nonces.
+/// What the owner found when it emptied the nonce pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
-    /// The nonce of the start, which the shell now cannot take: the command has not begun, and does not.
+pub(crate) enum PipeContent {
+    /// The start nonce. The shell can no longer take it: the command has not begun, and will not.
     Nonces,
-    /// Not that one: the shell has taken it, and has begun. A nonce of the end alone may be a second one.
+    /// No start nonce: the shell took it and has begun. An end nonce alone may be a replacement.
     Nothing,
 }
 
-/// Why nonces are taken back.
+/// Why the owner takes nonces back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TakeBack {
+pub(crate) enum TakeBackReason {
     /// To send the command again, if it has not begun.
     Resend,
-    /// To keep an interrupted command from beginning.
+    /// To prevent an interrupted command from beginning.
     Cancel,
-    /// They could not be handed over whole.
+    /// To remove nonces that were not written completely.
     Discard,
 }
 
-/// What follows the writing of the ledger.
+/// The next step after the ledger was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterLedger {
-    /// The next shell is launched.
+    /// Launch the next shell.
     Launch(Seq),
-    /// A caller is answered.
+    /// Answer a caller.
     Answer(CallId),
-    /// A command that was given up is reported.
+    /// Report a command that was given up.
     Report(Seq),
     Nothing,
 }
 
-/// What tmux says about a pane.
+/// The state of a pane, as tmux reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PaneSight {
+pub(crate) enum PaneStatus {
     Alive,
-    /// Dead, and its exit status is not known yet.
+    /// Dead, but tmux does not know the exit status yet.
     Dying,
     /// Dead with this exit code.
     Dead(i32),

@@ -1,24 +1,30 @@
-//! The owner of a shell, as a value: [`Owner::handle`] takes what has happened and says what is to be done.
+//! The owner of a shell, as a value: [`Owner::handle`] takes an event and returns the effects to carry out.
 //!
-//! Every decision about a shell is made here: when a command may be handed over, whether it has begun, whether it may
-//! be sent again, when the shell is asked for a report that is missing, when a command is given up, what follows the
-//! death of a shell, a recorder, an owner or tmux. Nothing here waits, reads a file or looks at a clock; the
+//! Every decision about a shell is made here: when a command is handed over, whether it has begun, whether it may be
+//! sent again, when the shell is asked for a missing report, when a command is given up, and what follows the death
+//! of a shell, a recorder, an owner or tmux. Nothing here waits, reads a file or reads a clock; the
 //! [driver](crate::driver) does that.
 //!
-//! What a command goes through:
+//! The states of a command:
 //!
 //! ```text
-//! Idle ──run──► HandingOver ──nonces in the pipe──► Called ──start marker──► Begun ──end marker──► Idle
-//!                                                     │ ▲                     ▲ │
-//!                       at its prompt, nonces read back │ └─resent            │ └─asked for its report, given up
-//!                                                     └──pipe is empty──► Taken
-//! Booting ──end marker──► Idle     any ──shell ended──► Burying ──code known──► Launching ──► Booting
+//! Idle                ──a caller runs a command──► HandingOver
+//! HandingOver         ──nonces are in the pipe───► Sent
+//! Sent                ──start marker─────────────► Begun
+//! Sent                ──nonces read back─────────► Sent, a few times; then GivenUp
+//! Sent                ──pipe is empty────────────► NoncesTaken
+//! NoncesTaken         ──start marker─────────────► Begun
+//! Begun, NoncesTaken  ──end marker───────────────► Idle
+//! Begun, NoncesTaken  ──no report on request─────► GivenUp ──ledger written──► Idle
 //! ```
 //!
-//! At most once: the nonces of a command enter the pipe before any file mentions it, and the shell begins nothing
-//! without them. The owner resends only after it has read them back. An empty pipe means that the shell has begun.
+//! When a shell ends, whatever its state: `AwaitingExitCode`, `Launching`, `Booting`, and `Idle` at the first prompt.
 //!
-//! Exactly one result: a command leaves [`State`] only by [`Owner::report`].
+//! At most once: the nonces of a command enter the pipe before any file mentions the command, and the shell begins
+//! nothing without them. The owner resends only after it has read them back. An empty pipe means that the shell has
+//! begun.
+//!
+//! Exactly one result: [`Owner::report`] is the only way by which a command leaves [`State`].
 
 mod adoption;
 mod closing;
@@ -49,18 +55,19 @@ use crate::{
 };
 use process_identity::ProcessId;
 
-pub(crate) use adoption::Found;
-pub(crate) use effect::{Effect, Look, OwnKeys, Reply};
+pub(crate) use adoption::Inherited;
+pub(crate) use effect::{Effect, Inspection, OwnKeys, Reply};
 pub(crate) use event::{
-    AfterLedger, CallId, Event, Held, Moment, PaneSight, Reads, Request, Sight, TakeBack, Text,
-    TextState,
+    AfterLedger, CallId, Event, Finding, Moment, PaneStatus, PipeContent, ReadMode, Request,
+    TakeBackReason, Text, TextState,
 };
 use limits::RECORDER_LIMIT;
 use state::{
-    Booting, Burying, Circumstances, Closing, Corpse, Order, Recorder, Start, State, Tidying,
+    AwaitingExitCode, Booting, Cleanup, Closing, LastActivity, LastReport, Recorder, RecorderStart,
+    Start, State,
 };
 
-/// Everything that is known about one shell, and the rules by which it is looked after.
+/// Everything that is known about one shell, and the rules for managing it.
 #[derive(Debug)]
 pub(crate) struct Owner {
     entry: Entry,
@@ -73,17 +80,17 @@ pub(crate) struct Owner {
     cwd: PathBuf,
     shell: ProcessId,
     restarts: u32,
-    circumstances: Circumstances,
+    last_report: LastReport,
     recorder: Recorder,
     state: State,
     effects: Vec<Effect>,
-    /// The rule that a test breaks, to show that it matters.
+    /// The rule that a test has disabled to show that it matters.
     #[cfg(test)]
     broken: Option<tests::Rule>,
 }
 
 impl Owner {
-    /// The owner of a shell that tmux has just started, with its recorder, for the first time.
+    /// Creates the owner of a new shell that tmux has just started together with its recorder.
     pub(crate) fn new(entry: Entry, cwd: PathBuf, start_limit: Duration, at: Moment) -> Self {
         const FIRST: Seq = 0;
         let start = Start { seq: FIRST, ..Start::default() };
@@ -95,9 +102,9 @@ impl Owner {
             latest: None,
             cwd,
             restarts: 0,
-            circumstances: Circumstances::default(),
-            recorder: Recorder::Ordered {
-                why: Order::WithShell,
+            last_report: LastReport::default(),
+            recorder: Recorder::Starting {
+                why: RecorderStart::WithShell,
                 attempts: 1,
                 recheck_at: at.now + RECORDER_LIMIT,
             },
@@ -108,76 +115,78 @@ impl Owner {
         }
     }
 
-    /// Decides what is to be done about something that has happened.
+    /// Decides what to do about an event.
     pub(crate) fn handle(&mut self, event: Event, at: Moment) -> Vec<Effect> {
         match event {
-            Event::Asked { call, request } => self.asked(call, request, at),
+            Event::Requested { call, request } => self.requested(call, request, at),
             Event::LooksIdle => self.looks_idle(at),
             Event::Recorded(line) => self.recorded(line, at),
-            Event::Seen { seq, sight } => self.seen(seq, sight, at),
+            Event::Inspected { seq, finding } => self.inspected(seq, finding, at),
             Event::ShellFound(shell) => self.shell_found(shell),
             Event::TextWritten { seq, result } => self.text_written(seq, result),
             Event::NoncesWritten { seq, result } => self.nonces_written(seq, result, at),
-            Event::NoncesTakenBack { seq, held, why } => self.nonces_taken_back(seq, held, why, at),
+            Event::NoncesTakenBack { seq, found, why } => {
+                self.nonces_taken_back(seq, found, why, at);
+            }
             Event::LedgerWritten { after, result } => self.ledger_written(after, result, at),
             Event::Launched { seq, result } => self.launched(seq, result, at),
-            Event::PaneSeen(result) => self.pane_seen(result, at),
-            Event::RecorderOrdered(result) => self.recorder_ordered(result),
+            Event::PaneQueried(result) => self.pane_queried(result, at),
+            Event::RecorderStarted(result) => self.recorder_started(result),
             Event::Resized { call, size, result } => self.resized(call, size, result),
             Event::LeaderEnded(leader) => self.leader_ended(leader, at),
             Event::RecorderEnded(recorder) => self.recorder_ended(recorder, at),
             Event::ServerGone => self.close(Ended::ServerGone, None, "the tmux server has ended"),
             Event::PaneKilled => {}
             Event::TmuxSilent => self.close_in_background(at),
-            Event::Tidied => self.tidied(at),
+            Event::CleanedUp => self.cleaned_up(at),
             Event::TimePassed => self.time_passed(at),
         }
         mem::take(&mut self.effects)
     }
 
-    /// When [`Event::TimePassed`] is due, if nothing happens before.
+    /// When [`Event::TimePassed`] is due, unless another event comes first.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let recorder = match self.recorder {
-            Recorder::Ordered { recheck_at, .. } if self.state.has_shell() => Some(recheck_at),
+            Recorder::Starting { recheck_at, .. } if self.state.has_shell() => Some(recheck_at),
             _ => None,
         };
         let state = match &self.state {
             State::Booting(booting) => booting.next_deadline(),
             State::Idle(idle) => idle.recheck_at,
             State::Running(running) => running.stage.next_deadline(),
-            State::Burying(burying) => burying.next_deadline(),
-            State::Launching(_) | State::HandingOver(_) | State::Closing(_) | State::Over(_) => {
+            State::AwaitingExitCode(awaiting) => awaiting.next_deadline(),
+            State::Launching(_) | State::HandingOver(_) | State::Closing(_) | State::Closed(_) => {
                 None
             }
         };
         [recorder, state].into_iter().flatten().min()
     }
 
-    /// The process whose end is to be told by [`Event::LeaderEnded`].
+    /// The process whose end the driver must report by [`Event::LeaderEnded`].
     pub(crate) fn watched_leader(&self) -> Option<ProcessId> {
         self.state.has_shell().then_some(self.entry.leader)
     }
 
-    /// The process whose end is to be told by [`Event::RecorderEnded`].
+    /// The process whose end the driver must report by [`Event::RecorderEnded`].
     pub(crate) fn watched_recorder(&self) -> Option<ProcessId> {
         match (&self.state, self.recorder) {
-            (State::Closing(_) | State::Over(_), _) => None,
+            (State::Closing(_) | State::Closed(_), _) => None,
             (_, Recorder::Recording(recorder)) => Some(recorder),
             _ => None,
         }
     }
 
-    /// Whether the end of the tmux server matters.
+    /// Whether the driver must report the end of the tmux server.
     pub(crate) fn needs_server(&self) -> bool {
-        !matches!(self.state, State::Closing(_) | State::Over(_))
+        !matches!(self.state, State::Closing(_) | State::Closed(_))
     }
 
-    /// The ledger's entry.
+    /// The shell's entry in the ledger.
     pub(crate) fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// The shell at a glance.
+    /// The shell's present status, as callers see it.
     pub(crate) fn status(&self) -> Status {
         Status {
             phase: self.phase(),
@@ -197,14 +206,14 @@ impl Owner {
             State::Launching(_) | State::Booting(_) => Phase::Starting,
             State::Idle(_) | State::HandingOver(_) => Phase::Idle,
             State::Running(running) => Phase::Running(running.command.seq),
-            State::Burying(Burying { corpse, .. }) => match corpse {
-                Corpse::Starting { .. } => Phase::Starting,
-                Corpse::Idle => Phase::Idle,
-                Corpse::Running(command) => Phase::Running(command.seq),
+            State::AwaitingExitCode(AwaitingExitCode { activity, .. }) => match activity {
+                LastActivity::Starting { .. } => Phase::Starting,
+                LastActivity::Idle => Phase::Idle,
+                LastActivity::Running(command) => Phase::Running(command.seq),
             },
-            State::Closing(Closing { progress: Tidying::Awaited, phase, .. }) => phase.clone(),
+            State::Closing(Closing { progress: Cleanup::Awaited, phase, .. }) => phase.clone(),
             State::Closing(closing) => over(&closing.ended),
-            State::Over(ended) => over(ended),
+            State::Closed(ended) => over(ended),
         }
     }
 
@@ -214,37 +223,37 @@ impl Owner {
             State::Booting(_) => self.check_start(at),
             State::Idle(idle) if idle.recheck_at.is_some_and(|time| time <= at.now) => {
                 idle.recheck_at = None;
-                self.look(Look::Foreground);
+                self.inspect(Inspection::Foreground);
             }
             State::Running(_) => self.check_command(at),
-            State::Burying(_) => self.check_pane(at),
+            State::AwaitingExitCode(_) => self.check_pane(at),
             _ => {}
         }
     }
 
-    fn seen(&mut self, seq: Seq, sight: Sight, at: Moment) {
-        if seq != self.sight_seq() {
+    fn inspected(&mut self, seq: Seq, finding: Finding, at: Moment) {
+        if seq != self.inspected_seq() {
             return;
         }
-        match sight {
-            Sight::Foreground { is_taken } => self.foreground_seen(is_taken, at),
-            Sight::Shell { reads } => self.shell_seen(reads, at),
-            Sight::Starting { is_at_prompt } => self.start_seen(is_at_prompt, at),
+        match finding {
+            Finding::Foreground { is_taken } => self.foreground_inspected(is_taken, at),
+            Finding::Shell { mode } => self.shell_inspected(mode, at),
+            Finding::Starting { is_at_prompt } => self.start_inspected(is_at_prompt, at),
         }
     }
 
-    fn look(&mut self, look: Look) {
-        let seq = self.sight_seq();
-        self.effects.push(Effect::Look { seq, look });
+    fn inspect(&mut self, inspection: Inspection) {
+        let seq = self.inspected_seq();
+        self.effects.push(Effect::Inspect { seq, inspection });
     }
 
-    /// By which a sight is recognised as an answer to a question of the present command.
-    fn sight_seq(&self) -> Seq {
+    /// Identifies a finding as the answer to an inspection for the present command; older findings are ignored.
+    fn inspected_seq(&self) -> Seq {
         self.state.seq().unwrap_or(self.next_seq)
     }
 
     /// Changes the state. Every transition is traced here.
-    fn go(&mut self, next: State, reason: &str) -> State {
+    fn transition(&mut self, next: State, reason: &str) -> State {
         let before = mem::replace(&mut self.state, next);
         let command = self.state.seq().or(before.seq());
         debug!(
@@ -258,13 +267,13 @@ impl Owner {
         before
     }
 
-    /// Traces a change of the stage of a command, which stays in the same state.
-    fn trace_stage(&self, from: &'static str, reason: &str) {
+    /// Traces a transition that did not go through [`Owner::transition`], such as a new stage of the same command.
+    fn trace_transition(&self, from: &'static str, reason: &str) {
         let (command, to) = (self.state.seq(), self.state.name());
         debug!(shell = %self.entry.id, command, from, to, reason, "transition");
     }
 
-    /// Traces something that was lost or could not be done.
+    /// Traces a loss or a failed action.
     fn warn(&self, problem: &str, error: Option<&Error>) {
         let (shell, command, state) = (&self.entry.id, self.state.seq(), self.state.name());
         match error {
@@ -293,7 +302,7 @@ impl Owner {
             AfterLedger::Report(seq) => self.report_given_up(seq, result, at),
             AfterLedger::Nothing => {
                 if let Err(error) = result {
-                    // The next owner finds out by tmux and the pipe what the entry does not say.
+                    // The next owner learns from tmux and the pipe what the entry does not say.
                     self.warn("the ledger could not be written", Some(&error));
                 }
             }
@@ -301,14 +310,14 @@ impl Owner {
     }
 }
 
-/// Whether a rule is in force: always, except in tests, which break one at a time to show that it matters.
-macro_rules! keeps {
+/// Whether a rule is in force: always, except in tests, which disable one rule at a time to show that it matters.
+macro_rules! in_force {
     ($owner:expr, $rule:ident) => {{
         #[cfg(test)]
-        let keeps = $owner.broken != Some(crate::owner::tests::Rule::$rule);
+        let in_force = $owner.broken != Some(crate::owner::tests::Rule::$rule);
         #[cfg(not(test))]
-        let keeps = true;
-        keeps
+        let in_force = true;
+        in_force
     }};
 }
-use keeps;
+use in_force;

@@ -1,13 +1,14 @@
-//! What callers ask of a shell, and who gets its prompt.
+//! The requests of callers, and which of them gets the prompt.
 
 use std::{collections::VecDeque, mem, time::Instant};
 
 use super::{
-    AfterLedger, CallId, Effect, Look, Moment, Owner, Reply, Request, TakeBack, Text, keeps,
+    AfterLedger, CallId, Effect, Inspection, Moment, Owner, Reply, Request, TakeBackReason, Text,
+    in_force,
     limits::{PROMPT_LIMIT, PROMPT_PAUSE},
     state::{
-        Booting, Burying, Claim, Closing, HandingOver, Idle, Launching, Recheck, Running, Stage,
-        State, Tidying, Wish,
+        AwaitingExitCode, Booting, Claim, Cleanup, Closing, HandingOver, Idle, Launching, Purpose,
+        Recheck, Running, Stage, State,
     },
 };
 use crate::{
@@ -19,13 +20,13 @@ use crate::{
 };
 
 impl Owner {
-    pub(super) fn asked(&mut self, call: CallId, request: Request, at: Moment) {
-        if let State::Closing(_) | State::Over(_) = &self.state {
-            return self.asked_too_late(call, &request);
+    pub(super) fn requested(&mut self, call: CallId, request: Request, at: Moment) {
+        if let State::Closing(_) | State::Closed(_) = &self.state {
+            return self.requested_after_close(call, &request);
         }
         match request {
-            Request::Run(text) => self.asked_to_run(call, text),
-            Request::Export => self.asked_to_export(call),
+            Request::Run(text) => self.run_requested(call, text),
+            Request::Export => self.export_requested(call),
             Request::Type(bytes) => {
                 if bytes.0.contains(&0x03) {
                     self.interrupted(at);
@@ -48,14 +49,16 @@ impl Owner {
                 Ok(()) => self.effects.push(Effect::Resize { call, size }),
                 Err(error) => self.answer(call, Err(error)),
             },
-            Request::Close => self.close(Ended::ShellClosed, Some(call), "a caller closes it"),
+            Request::Close => {
+                self.close(Ended::ShellClosed, Some(call), "a caller closed the shell");
+            }
         }
     }
 
-    fn asked_too_late(&mut self, call: CallId, request: &Request) {
+    fn requested_after_close(&mut self, call: CallId, request: &Request) {
         match (&mut self.state, request) {
             (
-                State::Closing(Closing { progress: Tidying::Awaited, callers, .. }),
+                State::Closing(Closing { progress: Cleanup::Awaited, callers, .. }),
                 Request::Close,
             ) => callers.push(call),
             (_, Request::Close) => self.answer(call, Ok(Reply::Done)),
@@ -66,37 +69,37 @@ impl Owner {
         }
     }
 
-    fn asked_to_run(&mut self, call: CallId, text: Text) {
+    fn run_requested(&mut self, call: CallId, text: Text) {
         match &mut self.state {
             State::Launching(Launching { start, .. }) | State::Booting(Booting { start, .. }) => {
                 start.waiting.push((call, text));
             }
-            State::Burying(Burying { waiting, .. }) => waiting.push((call, text)),
+            State::AwaitingExitCode(AwaitingExitCode { waiting, .. }) => waiting.push((call, text)),
             State::Idle(idle) => {
-                idle.claims.push_back(Claim { call, wish: Wish::Run(text) });
+                idle.claims.push_back(Claim { call, purpose: Purpose::Run(text) });
                 self.serve_first_claim(1);
             }
             State::HandingOver(HandingOver { claims, .. }) => {
-                claims.push_back(Claim { call, wish: Wish::Run(text) });
+                claims.push_back(Claim { call, purpose: Purpose::Run(text) });
             }
             State::Running(running) => {
                 let seq = running.command.seq;
-                if keeps!(self, OneCommandAtATime) {
+                if in_force!(self, OneCommandAtATime) {
                     self.answer_busy(call, seq);
                 } else {
                     self.hand_over(call, text, Instant::now(), VecDeque::new());
                 }
             }
-            State::Closing(_) | State::Over(_) => {
+            State::Closing(_) | State::Closed(_) => {
                 let error = self.closed_error();
                 self.answer(call, Err(error));
             }
         }
     }
 
-    fn asked_to_export(&mut self, call: CallId) {
+    fn export_requested(&mut self, call: CallId) {
         if let State::Idle(idle) = &mut self.state {
-            idle.claims.push_back(Claim { call, wish: Wish::Export });
+            idle.claims.push_back(Claim { call, purpose: Purpose::Export });
             self.serve_first_claim(1);
         } else {
             let seq = self.state.seq().unwrap_or(self.next_seq);
@@ -109,73 +112,74 @@ impl Owner {
         self.answer(call, Err(Error::Busy { shell, seq }));
     }
 
-    /// Looks whether the terminal is free, if so many callers want it: with more, somebody has looked already.
+    /// Inspects the foreground if exactly `number` callers wait for the prompt. With more, an inspection is already
+    /// on its way.
     pub(super) fn serve_first_claim(&mut self, number: usize) {
         if let State::Idle(Idle { claims, .. }) = &self.state
             && claims.len() == number
             && number > 0
         {
-            self.look(Look::Foreground);
+            self.inspect(Inspection::Foreground);
         }
     }
 
-    /// Gives the prompt to the first caller that wants it, unless somebody has started a program by hand. A program
-    /// that a prompt starts comes right after a command, and is over soon.
-    pub(super) fn foreground_seen(&mut self, is_taken: bool, at: Moment) {
+    /// Gives the prompt to the first caller, unless a person has started a program by hand. A program started by
+    /// PROMPT_COMMAND appears right after a command and ends soon, so the owner waits for that first.
+    pub(super) fn foreground_inspected(&mut self, is_taken: bool, at: Moment) {
         let State::Idle(idle) = &mut self.state else { return };
         let is_patient = at.now <= idle.since + PROMPT_LIMIT;
-        if is_taken && is_patient && keeps!(self, PromptProgramsMayEnd) {
+        if is_taken && is_patient && in_force!(self, PromptProgramsMayEnd) {
             idle.recheck_at = Some(at.now + PROMPT_PAUSE);
             return;
         }
-        let Some(Claim { call, wish }) = idle.claims.pop_front() else { return };
+        let Some(Claim { call, purpose }) = idle.claims.pop_front() else { return };
         let (since, left) = (idle.since, idle.claims.len());
-        match wish {
+        match purpose {
             _ if is_taken => {
                 let id = self.entry.id.clone();
                 self.answer(call, Err(Error::OccupiedByHand(id)));
                 self.serve_first_claim(left);
             }
-            Wish::Export => {
+            Purpose::Export => {
                 self.effects.push(Effect::Export { call });
                 self.serve_first_claim(left);
             }
-            Wish::Run(text) => {
+            Purpose::Run(text) => {
                 let claims = mem::take(&mut idle.claims);
                 self.hand_over(call, text, since, claims);
             }
         }
     }
 
-    /// Answers the callers that did not get the prompt.
+    /// Answers callers that did not get the prompt with [`Error::Busy`].
     pub(super) fn turn_away(&mut self, claims: VecDeque<Claim>, seq: Seq) {
         for claim in claims {
             self.answer_busy(claim.call, seq);
         }
     }
 
-    /// A caller interrupts what runs. A command that has not begun is kept from it; the report of one that has may be
-    /// lost, since the kernel throws away what the terminal has not delivered.
+    /// Handles an interrupt by a caller. A command that has not begun is prevented from beginning. The report of one
+    /// that has begun may be lost, since Linux discards output that the terminal has not delivered.
     fn interrupted(&mut self, at: Moment) {
         let from = self.state.name();
         let soon = Recheck::soon(at.now);
         match &mut self.state {
             State::Running(Running { command, stage }) => match stage {
-                Stage::Called { .. } => {
+                Stage::Sent { .. } => {
                     let seq = command.seq;
-                    if keeps!(self, CancelTakesNoncesBack) {
-                        let why = TakeBack::Cancel;
+                    if in_force!(self, CancelTakesNoncesBack) {
+                        let why = TakeBackReason::Cancel;
                         self.effects.push(Effect::TakeNoncesBack { seq, why });
                     } else {
                         self.give_up("interrupted before it began");
                     }
                 }
-                Stage::Taken { .. } => {
-                    *stage = Stage::Begun { asks: 0, recheck: Some(soon) };
-                    self.trace_stage(from, "interrupted after it began");
+                Stage::NoncesTaken { .. } => {
+                    *stage = Stage::Begun { report_requests: 0, recheck: Some(soon) };
+                    self.trace_transition(from, "interrupted after it began");
                 }
                 Stage::Begun { recheck, .. } => {
-                    if keeps!(self, RecheckAfterInterrupt) {
+                    if in_force!(self, RecheckAfterInterrupt) {
                         *recheck = Some(soon);
                     }
                 }
@@ -200,12 +204,12 @@ impl Owner {
     pub(super) fn closed_error(&self) -> Error {
         match &self.state {
             State::Closing(Closing { ended: Ended::ServerGone, .. })
-            | State::Over(Ended::ServerGone) => Error::ServerGone,
+            | State::Closed(Ended::ServerGone) => Error::ServerGone,
             _ => Error::ShellClosed(self.entry.id.clone()),
         }
     }
 
-    /// Everybody who waits for a prompt that will not come.
+    /// Removes and returns all callers that wait for a prompt.
     pub(super) fn callers_without_prompt(state: &mut State) -> Vec<CallId> {
         let waiting = |waiting: &mut Vec<(CallId, Text)>| {
             mem::take(waiting).into_iter().map(|(call, _)| call).collect()
@@ -214,12 +218,12 @@ impl Owner {
             State::Launching(Launching { start, .. }) | State::Booting(Booting { start, .. }) => {
                 waiting(&mut start.waiting)
             }
-            State::Burying(burying) => waiting(&mut burying.waiting),
+            State::AwaitingExitCode(awaiting) => waiting(&mut awaiting.waiting),
             State::Idle(idle) => idle.claims.drain(..).map(|claim| claim.call).collect(),
             State::HandingOver(HandingOver { call, claims, .. }) => {
                 std::iter::once(*call).chain(claims.drain(..).map(|claim| claim.call)).collect()
             }
-            State::Running(_) | State::Closing(_) | State::Over(_) => Vec::new(),
+            State::Running(_) | State::Closing(_) | State::Closed(_) => Vec::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The states of a shell, each with what is known in it and nothing else.
+//! The states of a shell. Each holds exactly the data that is valid in it.
 
 use std::{
     collections::VecDeque,
@@ -19,33 +19,33 @@ use process_identity::ProcessId;
 /// What the shell is doing, as far as its owner knows.
 #[derive(Debug)]
 pub(super) enum State {
-    /// tmux was asked for another shell in the pane and has not answered yet.
+    /// tmux was asked to start another shell in the pane and has not answered yet.
     Launching(Launching),
-    /// The shell reads its start-up files.
+    /// The shell is reading its start-up files.
     Booting(Booting),
     /// The shell is at its prompt.
     Idle(Idle),
-    /// Text and nonces of a command are being written; the shell cannot begin it yet.
+    /// The text and the nonces of a command are being written; the shell cannot begin it yet.
     HandingOver(HandingOver),
     /// A command was handed over and has no result yet.
     Running(Running),
-    /// The shell has ended, and tmux is asked with which code.
-    Burying(Burying),
-    /// Everything that belongs to the shell is being ended.
+    /// The shell has ended, and tmux is asked for its exit code.
+    AwaitingExitCode(AwaitingExitCode),
+    /// The processes and files of the shell are being removed.
     Closing(Closing),
-    Over(Ended),
+    Closed(Ended),
 }
 
-/// What a shell carries with it until its first prompt.
+/// The data of a shell that has not reached its first prompt.
 #[derive(Debug, Default)]
 pub(super) struct Start {
-    /// The number of the start-up.
+    /// The number of the start-up, from the same sequence as the numbers of commands.
     pub(super) seq: Seq,
-    /// How many shells in a row have died before their first prompt.
+    /// How many shells in a row died before their first prompt.
     pub(super) failed: u32,
-    /// The command that the predecessor died with.
+    /// The command that was running when the previous shell died.
     pub(super) predecessor: Option<Unreported>,
-    /// Commands that have come meanwhile. The first is run at the prompt.
+    /// Commands requested in the meantime. The first one runs at the prompt.
     pub(super) waiting: Vec<(CallId, Text)>,
 }
 
@@ -53,11 +53,12 @@ pub(super) struct Start {
 pub(super) struct Launching {
     pub(super) start: Start,
     pub(super) attempt: Attempt,
-    /// The first prompt, if the recorder has told of it before tmux has answered.
+    /// The first prompt, if the recorder reported it before tmux answered.
     pub(super) prompt: Option<Prompt>,
 }
 
-/// Launching is tried twice if tmux does not answer: its control client may just have been replaced.
+/// Counts attempts to launch. The owner tries twice if tmux does not answer, since its control client may just have
+/// been replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
     First,
@@ -67,16 +68,16 @@ pub(super) enum Attempt {
 #[derive(Debug)]
 pub(super) struct Booting {
     pub(super) start: Start,
-    /// When the shell is killed because it takes too long.
+    /// When the shell is killed because its start takes too long.
     pub(super) deadline: Instant,
-    /// When to look whether it is at its prompt: only where its report may be lost.
+    /// When to check whether it is at its prompt. Set only if its report may be lost.
     pub(super) recheck: Option<Recheck>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recheck {
     pub(super) at: Instant,
-    /// How long until the one after.
+    /// The pause before the next recheck.
     pub(super) pause: Duration,
 }
 
@@ -85,7 +86,7 @@ impl Recheck {
         Self { at: now + RECHECK, pause: RECHECK }
     }
 
-    /// The one after, less and less often: a key that interrupts may reach its command late.
+    /// The next recheck, after a pause twice as long: a key that interrupts may reach its command late.
     pub(super) fn after(self, now: Instant) -> Self {
         let pause = (self.pause * 2).min(LONGEST_PAUSE);
         Self { at: now + pause, pause }
@@ -95,20 +96,20 @@ impl Recheck {
 #[derive(Debug)]
 pub(super) struct Idle {
     pub(super) since: Instant,
-    /// Callers that want the prompt, in the order of their arrival.
+    /// Callers that wait for the prompt, in order of arrival.
     pub(super) claims: VecDeque<Claim>,
-    /// When to look again whether the terminal is free for the first of them.
+    /// When to check again whether the terminal is free for the first caller.
     pub(super) recheck_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) call: CallId,
-    pub(super) wish: Wish,
+    pub(super) purpose: Purpose,
 }
 
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum Purpose {
     Run(Text),
     Export,
 }
@@ -117,21 +118,21 @@ pub(super) enum Wish {
 pub(super) struct HandingOver {
     pub(super) seq: Seq,
     pub(super) call: CallId,
-    /// Since when the shell has been at its prompt.
+    /// When the shell reached its prompt.
     pub(super) idle_since: Instant,
-    /// Callers that get the prompt if this command does not take it.
+    /// Callers that get the prompt if this command is not handed over.
     pub(super) claims: VecDeque<Claim>,
 }
 
-/// A command without a result.
+/// A command that has no result yet.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) seq: Seq,
-    /// Its start marker. Where that may be lost with a recorder, the place of the gap.
+    /// The position of its start marker. If the marker may be lost with a recorder, the position of the gap.
     pub(super) started: Option<Started>,
-    /// Bytes of its output that could not be kept.
+    /// Bytes of its output that could not be recorded.
     pub(super) lost: u64,
-    /// Whether an earlier owner has begun it, which may have changed the nonce of its end before it was killed.
+    /// Whether an earlier owner handed it over. That owner may have changed the end nonce before it was killed.
     pub(super) is_inherited: bool,
 }
 
@@ -151,31 +152,32 @@ pub(super) struct Running {
     pub(super) stage: Stage,
 }
 
-/// What is known about the beginning of a command.
+/// What the owner knows about the start of a command.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The key was pressed. Whether the shell has begun is not known.
-    Called { resends: u32, recheck_at: Instant },
-    /// The shell has taken the nonces, so it has begun, but its start marker has not come. The recorder may only be
-    /// slow (a full disk, a stopped process).
-    Taken { asks: u32, recheck: Recheck },
-    /// It has begun, by its start marker, or because its start marker may be lost.
+    /// The run key was pressed. It is not known whether the shell has begun.
+    Sent { resends: u32, recheck_at: Instant },
+    /// The shell has taken the nonces, so it has begun, but the start marker has not arrived. The recorder may only
+    /// be slow (a full disk, a stopped process).
+    NoncesTaken { report_requests: u32, recheck: Recheck },
+    /// The command has begun: its start marker arrived, or may be lost.
     Begun {
         /// How often the shell was asked for its report.
-        asks: u32,
-        /// When to look whether the shell is at its prompt although no report has come: only where that may be lost.
+        report_requests: u32,
+        /// When to check whether the shell is at its prompt although no report arrived. Set only if the report may be
+        /// lost.
         recheck: Option<Recheck>,
     },
-    /// Nothing will be heard of its end. It is reported as soon as the ledger says so, too: the next owner must not
-    /// tell anything else.
+    /// The end of the command will never be reported. The owner reports the command as soon as the ledger says the
+    /// same, so that the next owner cannot report anything else.
     GivenUp {
-        /// When the ledger is tried again, if it could not be written.
+        /// When to retry the ledger, if it could not be written.
         recheck: Option<Recheck>,
     },
 }
 
-/// A command whose shell has died. It is reported when the next shell says its first word, because only then
-/// everything before that word is known to be in the log.
+/// A command whose shell has died. It is reported when the next shell prints its first marker, because only then all
+/// earlier output is known to be in the log.
 #[derive(Debug)]
 pub(super) struct Unreported {
     pub(super) command: Command,
@@ -183,26 +185,26 @@ pub(super) struct Unreported {
 }
 
 #[derive(Debug)]
-pub(super) struct Burying {
-    pub(super) corpse: Corpse,
+pub(super) struct AwaitingExitCode {
+    pub(super) activity: LastActivity,
     pub(super) waiting: Vec<(CallId, Text)>,
-    /// When the exit code counts as unknowable.
+    /// When the owner stops asking and treats the exit code as unknown.
     pub(super) deadline: Instant,
-    pub(super) asking: Asking,
-    /// How long until the next question.
+    pub(super) query: PaneQuery,
+    /// The pause before the next query.
     pub(super) pause: Duration,
 }
 
-/// Whether tmux was asked about the pane.
+/// Whether a query about the pane is on its way, or when the next one is due.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Asking {
-    Asked,
-    At(Instant),
+pub(super) enum PaneQuery {
+    Sent,
+    DueAt(Instant),
 }
 
-/// What the dead shell was doing.
+/// What the shell was doing when it died.
 #[derive(Debug)]
-pub(super) enum Corpse {
+pub(super) enum LastActivity {
     Starting { failed: u32, predecessor: Option<Unreported> },
     Idle,
     Running(Command),
@@ -211,34 +213,34 @@ pub(super) enum Corpse {
 #[derive(Debug)]
 pub(super) struct Closing {
     pub(super) ended: Ended,
-    /// What the status shows until callers are answered.
+    /// The phase that the status shows until callers are answered.
     pub(super) phase: Phase,
-    /// The command that has no result yet, and the code of its shell.
+    /// The command that has no result yet, and the exit code of its shell.
     pub(super) unreported: Option<Unreported>,
-    /// Callers that wait for the end.
+    /// Callers that wait until the shell is closed.
     pub(super) callers: Vec<CallId>,
-    pub(super) progress: Tidying,
+    pub(super) progress: Cleanup,
 }
 
-/// How far the end of a shell has come.
+/// Whether callers of `close` still wait for the cleanup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tidying {
-    /// Callers are answered when nothing is left.
+pub(super) enum Cleanup {
+    /// Callers are answered when the cleanup is complete.
     Awaited,
-    /// tmux does not answer: callers were answered, and the rest is done in the background.
+    /// tmux does not answer: callers were answered, and the cleanup continues in the background.
     InBackground,
 }
 
-/// The first prompt of a shell, as its end marker tells it.
+/// The first prompt of a shell, as reported by the end marker of its start-up.
 #[derive(Debug)]
 pub(super) struct Prompt {
     pub(super) report: EndReport,
-    pub(super) place: Place,
+    pub(super) position: LogPosition,
 }
 
-/// Where in the log and when a marker was recorded.
+/// The log offset and the time at which a marker was recorded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct LogPosition {
     pub(super) offset: u64,
     pub(super) at: std::time::SystemTime,
 }
@@ -249,47 +251,47 @@ pub(super) enum Recorder {
     /// It has opened the log.
     Recording(ProcessId),
     /// tmux was asked to start it, and it has not opened the log yet.
-    Ordered { why: Order, attempts: u32, recheck_at: Instant },
-    /// There is none, and none was ordered.
+    Starting { why: RecorderStart, attempts: u32, recheck_at: Instant },
+    /// There is none, and tmux was not asked for one.
     Missing,
 }
 
-/// Why a recorder was ordered.
+/// Why a recorder was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Together with its shell: it hears everything.
+pub(super) enum RecorderStart {
+    /// Together with its shell: it receives everything that the shell prints.
     WithShell,
-    /// After another one was killed: markers may be lost.
+    /// To replace one that was killed: markers may be lost.
     AfterGap,
 }
 
-/// What the shell has told of itself last, for commands of which it tells nothing.
+/// What the shell last reported about itself, for results of commands that have no report of their own.
 #[derive(Debug, Default)]
-pub(super) struct Circumstances {
+pub(super) struct LastReport {
     pub(super) python: Option<PathBuf>,
     pub(super) user: String,
-    pub(super) host: String,
+    pub(super) machine: String,
 }
 
 impl State {
-    /// For traces.
+    /// The name of the state in traces.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Launching(_) => "launching",
             Self::Booting(_) => "booting",
             Self::Idle(_) => "idle",
             Self::HandingOver(_) => "handing over",
-            Self::Running(Running { stage: Stage::Called { .. }, .. }) => "called",
-            Self::Running(Running { stage: Stage::Taken { .. }, .. }) => "taken",
+            Self::Running(Running { stage: Stage::Sent { .. }, .. }) => "sent",
+            Self::Running(Running { stage: Stage::NoncesTaken { .. }, .. }) => "nonces taken",
             Self::Running(Running { stage: Stage::Begun { .. }, .. }) => "begun",
             Self::Running(Running { stage: Stage::GivenUp { .. }, .. }) => "given up",
-            Self::Burying(_) => "burying",
+            Self::AwaitingExitCode(_) => "awaiting exit code",
             Self::Closing(_) => "closing",
-            Self::Over(_) => "over",
+            Self::Closed(_) => "closed",
         }
     }
 
-    /// The command that it is about, for traces.
+    /// The number of the command or start-up that this state is about.
     pub(super) fn seq(&self) -> Option<Seq> {
         match self {
             Self::Launching(Launching { start, .. }) | Self::Booting(Booting { start, .. }) => {
@@ -297,62 +299,70 @@ impl State {
             }
             Self::HandingOver(handing) => Some(handing.seq),
             Self::Running(running) => Some(running.command.seq),
-            Self::Burying(Burying { corpse: Corpse::Running(command), .. }) => Some(command.seq),
-            Self::Idle(_) | Self::Burying(_) | Self::Closing(_) | Self::Over(_) => None,
+            Self::AwaitingExitCode(AwaitingExitCode {
+                activity: LastActivity::Running(command),
+                ..
+            }) => Some(command.seq),
+            Self::Idle(_) | Self::AwaitingExitCode(_) | Self::Closing(_) | Self::Closed(_) => None,
         }
     }
 
-    /// The command that has no result yet, be its shell alive or dead.
+    /// The command that has no result yet, whether its shell is alive or dead.
     pub(super) fn command_mut(&mut self) -> Option<&mut Command> {
         match self {
             Self::Running(running) => Some(&mut running.command),
             Self::Launching(Launching { start, .. }) | Self::Booting(Booting { start, .. }) => {
                 start.predecessor.as_mut().map(|unreported| &mut unreported.command)
             }
-            Self::Burying(Burying { corpse, .. }) => match corpse {
-                Corpse::Running(command) => Some(command),
-                Corpse::Starting { predecessor, .. } => {
+            Self::AwaitingExitCode(AwaitingExitCode { activity, .. }) => match activity {
+                LastActivity::Running(command) => Some(command),
+                LastActivity::Starting { predecessor, .. } => {
                     predecessor.as_mut().map(|unreported| &mut unreported.command)
                 }
-                Corpse::Idle => None,
+                LastActivity::Idle => None,
             },
             Self::Closing(closing) => {
                 closing.unreported.as_mut().map(|unreported| &mut unreported.command)
             }
-            Self::Idle(_) | Self::HandingOver(_) | Self::Over(_) => None,
+            Self::Idle(_) | Self::HandingOver(_) | Self::Closed(_) => None,
         }
     }
 
-    /// Takes out the command with this number that was left by a shell that has died or is being closed.
+    /// Removes and returns the command with this number if its shell has died or is being closed.
     pub(super) fn take_command_of_dead_shell(&mut self, seq: Seq) -> Option<Command> {
         let is_it = |it: &mut Unreported| it.command.seq == seq;
         let unreported = match self {
             Self::Launching(Launching { start, .. }) | Self::Booting(Booting { start, .. }) => {
                 &mut start.predecessor
             }
-            Self::Burying(Burying { corpse: Corpse::Starting { predecessor, .. }, .. }) => {
-                predecessor
-            }
-            Self::Burying(Burying { corpse, .. }) => {
-                return match std::mem::replace(corpse, Corpse::Idle) {
-                    Corpse::Running(command) if command.seq == seq => Some(command),
+            Self::AwaitingExitCode(AwaitingExitCode {
+                activity: LastActivity::Starting { predecessor, .. },
+                ..
+            }) => predecessor,
+            Self::AwaitingExitCode(AwaitingExitCode { activity, .. }) => {
+                return match std::mem::replace(activity, LastActivity::Idle) {
+                    LastActivity::Running(command) if command.seq == seq => Some(command),
                     other => {
-                        *corpse = other;
+                        *activity = other;
                         None
                     }
                 };
             }
             Self::Closing(closing) => &mut closing.unreported,
-            Self::Idle(_) | Self::HandingOver(_) | Self::Running(_) | Self::Over(_) => return None,
+            Self::Idle(_) | Self::HandingOver(_) | Self::Running(_) | Self::Closed(_) => {
+                return None;
+            }
         };
         unreported.take_if(is_it).map(|it| it.command)
     }
 
-    /// Whether a shell is there that a recorder should listen to.
+    /// Whether there is a shell that needs a recorder.
     pub(super) fn has_shell(&self) -> bool {
         match self {
             Self::Booting(_) | Self::Idle(_) | Self::HandingOver(_) | Self::Running(_) => true,
-            Self::Launching(_) | Self::Burying(_) | Self::Closing(_) | Self::Over(_) => false,
+            Self::Launching(_) | Self::AwaitingExitCode(_) | Self::Closing(_) | Self::Closed(_) => {
+                false
+            }
         }
     }
 }

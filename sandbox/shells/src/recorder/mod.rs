@@ -1,11 +1,10 @@
-//! The recorder: a small process per pane that writes down everything the pane prints.
+//! The recorder: a small process per pane that records everything the pane prints.
 //!
-//! tmux starts it (`pipe-pane -O`) as `sandbox record DIR`, so it lives as long as the pane and
-//! does not care whether the owner does. It reads the pane's bytes on its standard input, takes the
-//! shell's markers out, appends the rest to the log and the events to the index. It waits for
-//! nothing but its input and the disk, and it always keeps reading: when the quota is reached or
-//! the disk is full it drops bytes and writes down how many, because a recorder that stopped would
-//! stop tmux and the programs behind it, or fill tmux's memory.
+//! tmux starts it (`pipe-pane -O`) as `sandbox record DIR`, so it lives as long as the pane, whether or not the owner
+//! does. It reads the pane's bytes from its standard input, takes the shell's markers out, appends the rest to the
+//! log and the events to the index. It waits for nothing but its input and the disk, and it never stops reading: when
+//! the quota is reached or the disk is full, it drops bytes and records how many. A recorder that stopped reading
+//! would block tmux and the programs behind it, or fill tmux's memory.
 
 pub(crate) mod scanner;
 #[cfg(test)]
@@ -29,24 +28,24 @@ use rustix::{
 use crate::{
     ledger::ShellDir,
     marker::{Expected, INTRODUCER, Marker, Seq, TERMINATOR},
-    output::index::{End, Line, What, end_of},
+    output::index::{End, IndexEvent, IndexLine, end_of},
     recorder::scanner::{Piece, Scanner},
 };
 use process_identity::ProcessId;
 
-/// Bytes taken from the pipe at once.
+/// The most bytes read from the pipe at once.
 const CHUNK: usize = 64 * 1024;
-/// Stands in the log where a recorder was killed. How much is missing there nobody knows: what tmux had
-/// given to it and what was printed until its successor came.
+/// Written to the log where a recorder was killed. The number of missing bytes is unknown: what tmux had already
+/// passed to the killed recorder, and what was printed before its successor started.
 const MISSING: &[u8] = b"\r\n[output is missing here: the recorder was killed]\r\n";
-/// How often the log's time is set while bytes are dropped.
+/// How often the log's modification time is updated while bytes are dropped.
 const TOUCH_EVERY: Duration = Duration::from_millis(50);
-/// How long to wait before the disk is asked again for room for an event.
+/// The pause before an event is written again to a full disk.
 const DISK_RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-/// How often an event is offered to a full disk at the stream's end before we give up.
+/// How often an event is written to a full disk at the end of the stream before the recorder gives up.
 const DISK_RETRIES: u32 = 240;
 
-/// Records `input` into the shell's directory until it ends.
+/// Records `input` into the shell's directory until end of file.
 pub fn record(directory: &Path, quota: u64, mut input: impl Read + AsFd) -> io::Result<()> {
     let mut recording = Recording::open(&ShellDir::new(directory.to_owned()), quota)?;
     let mut scanner = Scanner::default();
@@ -66,27 +65,27 @@ pub fn record(directory: &Path, quota: u64, mut input: impl Read + AsFd) -> io::
     recording.close()
 }
 
-/// The files of one recording and what has been accounted for so far.
+/// The files of one recording, and how much of the stream is accounted for.
 struct Recording {
     log: File,
     index: File,
     expected: Digests,
-    /// What comes next in the log: a few pieces, as the scanner cuts them, are written together.
+    /// Output for the log that is not written yet: the small pieces of the scanner are written together.
     text: Vec<u8>,
     /// Length of the log.
     offset: u64,
     quota: u64,
-    /// Where the latest marker stands.
+    /// The log offset of the latest marker.
     marked: u64,
-    /// Bytes dropped at the present offset and not yet in the index.
+    /// Bytes dropped at the present offset that the index does not mention yet.
     lost: u64,
-    /// When the log's time was last set because bytes were dropped.
+    /// When the log's modification time was last updated because bytes were dropped.
     touched: Option<Instant>,
-    /// Bytes whose loss is in the index, since the latest marker.
+    /// Bytes since the latest marker whose loss is in the index.
     noted: u64,
-    /// Lines that the index could not take yet.
+    /// Lines that could not be written to the index yet.
     unwritten: Vec<u8>,
-    /// Markers that were seen: each counts once.
+    /// The latest markers seen: each marker counts once.
     last_start: Option<Seq>,
     last_end: Option<Seq>,
 }
@@ -94,7 +93,7 @@ struct Recording {
 impl Recording {
     fn open(directory: &ShellDir, quota: u64) -> io::Result<Self> {
         let log = private_files::append(&directory.log())?;
-        // A predecessor from whom tmux has just taken the pane may have something left to write.
+        // A predecessor that tmux has just disconnected from the pane may still be writing.
         flock(&log, FlockOperation::LockExclusive)?;
         let index = private_files::append(&directory.index())?;
         let end = end_of(&directory.index())?;
@@ -118,7 +117,7 @@ impl Recording {
             recording.unwritten.push(b'\n');
         }
         let recorder = ProcessId::of(process::id()).ok_or(io::ErrorKind::NotFound)?;
-        recording.note(What::Opened { recorder });
+        recording.note(IndexEvent::Opened { recorder });
         recording.flush_events();
         if end != End::Regular {
             recording.append(MISSING);
@@ -138,9 +137,10 @@ impl Recording {
                     self.noted = 0;
                     self.marked = self.offset;
                     let is_end = matches!(marker, Marker::End { .. });
-                    self.note(What::Marker(marker));
-                    // Whoever sees later text in the log can know that the command has ended. The
-                    // start waits for the end of the chunk: each writing wakes the owner.
+                    self.note(IndexEvent::Marker(marker));
+                    // The end must be in the index before later text is in the log, so that readers of that text can
+                    // know that the command has ended. The start can wait for the end of the chunk: each write wakes
+                    // the owner.
                     if is_end {
                         self.flush_events();
                     }
@@ -154,7 +154,7 @@ impl Recording {
         }
     }
 
-    /// The marker, if the shell itself has said it and says it for the first time.
+    /// Returns the marker if it is genuine and not a repetition.
     fn confirm(&mut self, payload: &[u8]) -> Option<Marker> {
         let (marker, nonce) = Marker::parse(payload)?;
         if !self.expected.confirm(&marker, nonce) {
@@ -171,8 +171,8 @@ impl Recording {
         self.text.extend_from_slice(bytes);
     }
 
-    /// Counts what is missing if somebody has cut the log, as far as it was printed since the latest marker. A hole
-    /// takes its place, so that offsets keep their meaning.
+    /// Handles a log that was truncated by somebody else. Counts the missing bytes as lost, as far as they were
+    /// printed since the latest marker, and fills the gap with a hole, so that offsets keep their meaning.
     fn restore_length(&mut self) {
         let Ok(length) = self.log.metadata().map(|log| log.len()) else { return };
         if length >= self.offset {
@@ -196,7 +196,7 @@ impl Recording {
         while !rest.is_empty() {
             match self.log.write(rest) {
                 Ok(written) => {
-                    // There is room again: what was dropped before, was dropped here.
+                    // There is room again: earlier bytes were dropped at this offset.
                     self.note_lost();
                     self.offset += written as u64;
                     rest = &rest[written..];
@@ -209,7 +209,7 @@ impl Recording {
         if lost > 0 {
             self.lost += lost;
             self.touch();
-            // Who waits for the command learns of it soon, and by few lines: each tells as much as all before.
+            // Record a loss only when it has at least doubled: waiters hear early, and the index stays short.
             if self.lost >= self.noted {
                 self.note_lost();
             }
@@ -218,11 +218,12 @@ impl Recording {
         self.text.clear();
     }
 
-    /// The log does not grow, but whoever waits for silence must know that there is none.
+    /// Updates the log's modification time: the log does not grow, but callers that wait for silence must see that
+    /// there is output.
     fn touch(&mut self) {
         if self.touched.is_none_or(|touched| touched.elapsed() > TOUCH_EVERY) {
             self.touched = Some(Instant::now());
-            // Without it somebody waits for silence a little less long.
+            // Without the update, a wait for silence ends a little early.
             let _ = self.log.set_modified(SystemTime::now());
         }
     }
@@ -231,16 +232,16 @@ impl Recording {
         if self.lost > 0 {
             let bytes = std::mem::take(&mut self.lost);
             self.noted += bytes;
-            self.note(What::Lost { bytes });
+            self.note(IndexEvent::Lost { bytes });
         }
     }
 
-    fn note(&mut self, what: What) {
-        self.unwritten.extend_from_slice(&Line::new(self.offset, what).print());
+    fn note(&mut self, event: IndexEvent) {
+        self.unwritten.extend_from_slice(&IndexLine::new(self.offset, event).print());
     }
 
-    /// Somebody waits for what the index has not taken yet: it is offered again until there is something
-    /// else to do.
+    /// Writes events to the index, and retries until they are written or there is input to read. Callers wait for
+    /// these events.
     fn flush_events_until(&mut self, input: &impl AsFd) -> io::Result<()> {
         self.flush_events();
         while !self.unwritten.is_empty() {
@@ -255,7 +256,8 @@ impl Recording {
         Ok(())
     }
 
-    /// Events are small and matter more than output: they are kept until the disk takes them.
+    /// Writes events to the index. They are small and matter more than output, so they are kept until the disk
+    /// accepts them.
     fn flush_events(&mut self) {
         while !self.unwritten.is_empty() {
             match self.index.write(&self.unwritten) {
@@ -269,30 +271,33 @@ impl Recording {
     fn close(mut self) -> io::Result<()> {
         self.flush_text();
         self.note_lost();
-        self.note(What::Closed);
+        self.note(IndexEvent::Closed);
         for _ in 0..DISK_RETRIES {
             self.flush_events();
             if self.unwritten.is_empty() {
                 return Ok(());
             }
-            // Nothing to wait for but time; a signal ends the pause early, and that is all.
+            // This poll is only a pause; it does no harm if a signal ends it early.
             let _ = poll(&mut [], Some(&DISK_RETRY));
         }
-        Err(io::Error::new(io::ErrorKind::StorageFull, "the event index could not be completed"))
+        Err(io::Error::new(
+            io::ErrorKind::StorageFull,
+            "the index could not be completed: the disk is full",
+        ))
     }
 }
 
-/// The file in which the owner writes down what the next markers must carry.
+/// The file in which the owner stores the digests that the next markers must match.
 struct Digests {
     path: PathBuf,
-    /// Kept open, because it is read with each marker.
+    /// Kept open, because it is read for each marker.
     file: Option<File>,
 }
 
 impl Digests {
     fn confirm(&mut self, marker: &Marker, nonce: &[u8]) -> bool {
         self.read().is_some_and(|expected| expected.confirms(marker, nonce)) || {
-            // Somebody may have put another file in its place.
+            // The file may have been replaced.
             self.file = None;
             self.read().is_some_and(|expected| expected.confirms(marker, nonce))
         }

@@ -1,36 +1,35 @@
-//! Finds candidate markers in a stream of terminal bytes, whatever way it is cut into chunks.
+//! Finds candidate markers in a stream of terminal bytes, however the stream is split into chunks.
 //!
-//! The scanner does no input or output and judges nothing: it hands out plain bytes and payloads
-//! that have a marker's shape. Whoever finds a payload not genuine puts its bytes back into the
-//! text; that is why [`Piece::Candidate`] can be turned into them again.
+//! The scanner does no I/O and does not check nonces: it returns plain bytes and payloads that have the format of a
+//! marker. A caller that rejects a payload puts its bytes back into the text; [`Piece::Candidate`] has all that is
+//! needed for that.
 //!
-//! It holds back at most one unfinished candidate of [`LONGEST_PAYLOAD`] bytes, so its memory is
-//! bounded. A control character other than the terminator ends a candidate as plain text, and an
-//! ESC begins the next one at once: a program that dies in the middle of printing a forged marker
-//! cannot swallow the true one that follows.
+//! It holds back at most one unfinished candidate of [`LONGEST_PAYLOAD`] bytes, so its memory is bounded. A control
+//! character other than the terminator ends a candidate as plain text, and an ESC starts the next one at once: a
+//! program that dies in the middle of printing a forged marker cannot hide the genuine one that follows.
 
 use crate::marker::{INTRODUCER, TERMINATOR};
 
-/// Longest payload that is considered; a path may have 4096 bytes, each encoded in three.
+/// The longest payload that is considered. A path may have 4096 bytes, each encoded in three.
 pub(crate) const LONGEST_PAYLOAD: usize = 32 * 1024;
 
-/// A part of the stream, in order.
+/// A part of the stream. Pieces come in the order of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Bytes of the programs.
+    /// Output of programs.
     Text(&'a [u8]),
-    /// The payload of something with the shape of a marker.
+    /// The payload of a sequence that has the format of a marker.
     Candidate(&'a [u8]),
 }
 
-/// The state between two chunks: the bytes held back, which are a prefix of a possible marker.
+/// The state between two chunks: the bytes held back, which are the beginning of a possible marker.
 #[derive(Debug, Default)]
 pub struct Scanner {
     held: Vec<u8>,
 }
 
 impl Scanner {
-    /// Takes the next chunk and hands its pieces to `sink` in order.
+    /// Scans the next chunk and passes its pieces to `sink` in order.
     pub fn feed(&mut self, mut chunk: &[u8], mut sink: impl FnMut(Piece<'_>)) {
         while !chunk.is_empty() {
             if self.held.is_empty() {
@@ -48,18 +47,18 @@ impl Scanner {
         }
     }
 
-    /// The stream is over: what was held back is text after all.
+    /// Ends the stream: bytes that were held back become text.
     pub fn finish(&mut self, mut sink: impl FnMut(Piece<'_>)) {
         self.give_up(&mut sink);
     }
 
-    /// Whether bytes are held back that a reader of the text does not see yet.
+    /// Whether bytes are held back.
     #[cfg(test)]
     pub(crate) fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Consumes at least one byte of `chunk`, or gives up what is held.
+    /// Consumes at least one byte of `chunk`, or releases the bytes held back as text.
     fn continue_held<'c>(&mut self, chunk: &'c [u8], sink: &mut impl FnMut(Piece<'_>)) -> &'c [u8] {
         if let Some(&wanted) = INTRODUCER.get(self.held.len()) {
             if chunk[0] == wanted {
@@ -98,28 +97,27 @@ impl Scanner {
     }
 }
 
-/// What a scanner has found in a stream: text joined where it touches, so that only what matters is
-/// compared.
+/// A result of [`scan`], for comparison: adjacent text is joined, so that the split into chunks does not matter.
 #[cfg(any(test, fuzzing))]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
-    /// As in [`Piece`].
+pub enum Scanned {
+    /// Output of programs.
     Text(Vec<u8>),
-    /// As in [`Piece`].
+    /// The payload of a sequence that has the format of a marker.
     Candidate(Vec<u8>),
 }
 
-/// Scans a stream that comes in these chunks.
+/// Scans a whole stream that arrives in these chunks.
 #[cfg(any(test, fuzzing))]
-pub fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
+pub fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Scanned> {
     let mut seen = Vec::new();
     let mut scanner = Scanner::default();
     let mut sink = |piece: Piece<'_>| match piece {
         Piece::Text(bytes) => match seen.last_mut() {
-            Some(Seen::Text(text)) => text.extend_from_slice(bytes),
-            _ => seen.push(Seen::Text(bytes.to_vec())),
+            Some(Scanned::Text(text)) => text.extend_from_slice(bytes),
+            _ => seen.push(Scanned::Text(bytes.to_vec())),
         },
-        Piece::Candidate(payload) => seen.push(Seen::Candidate(payload.to_vec())),
+        Piece::Candidate(payload) => seen.push(Scanned::Candidate(payload.to_vec())),
     };
     for chunk in chunks {
         scanner.feed(chunk, &mut sink);
@@ -128,12 +126,12 @@ pub fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
     seen
 }
 
-/// The stream again, from what was found in it.
+/// Reconstructs the stream from the results of [`scan`].
 #[cfg(any(test, fuzzing))]
-pub fn joined(seen: impl IntoIterator<Item = Seen>) -> Vec<u8> {
+pub fn joined(seen: impl IntoIterator<Item = Scanned>) -> Vec<u8> {
     let bytes = seen.into_iter().map(|seen| match seen {
-        Seen::Text(text) => text,
-        Seen::Candidate(payload) => [INTRODUCER, &payload, &[TERMINATOR]].concat(),
+        Scanned::Text(text) => text,
+        Scanned::Candidate(payload) => [INTRODUCER, &payload, &[TERMINATOR]].concat(),
     });
     bytes.collect::<Vec<_>>().concat()
 }
@@ -144,12 +142,12 @@ mod tests {
 
     use super::*;
 
-    fn text(bytes: &[u8]) -> Seen {
-        Seen::Text(bytes.to_vec())
+    fn text(bytes: &[u8]) -> Scanned {
+        Scanned::Text(bytes.to_vec())
     }
 
-    fn candidate(payload: &[u8]) -> Seen {
-        Seen::Candidate(payload.to_vec())
+    fn candidate(payload: &[u8]) -> Scanned {
+        Scanned::Candidate(payload.to_vec())
     }
 
     #[test]
@@ -180,7 +178,7 @@ mod tests {
         assert!(released > LONGEST_PAYLOAD && !scanner.is_holding());
     }
 
-    /// Streams made of the pieces that matter, so that the search is not lost in noise.
+    /// Generates streams from parts of markers, so that the search does not drown in irrelevant bytes.
     fn stream() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             Just(b"\x1b]7717;".to_vec()),

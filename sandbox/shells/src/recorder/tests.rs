@@ -1,4 +1,4 @@
-//! The recorder with streams and files of its own.
+//! Tests of the recorder on pipes and temporary files.
 
 use std::fs;
 
@@ -8,16 +8,16 @@ use crate::{
     output::index::IndexReader,
 };
 
-/// A pipe with this in it, whose other end is closed.
+/// A pipe with these bytes, whose other end is closed.
 fn fed(bytes: &[u8]) -> io::PipeReader {
     let (reader, mut writer) = io::pipe().unwrap();
     writer.write_all(bytes).unwrap();
     reader
 }
 
-fn events(directory: &ShellDir) -> Vec<(u64, What)> {
+fn events(directory: &ShellDir) -> Vec<(u64, IndexEvent)> {
     let events = IndexReader::open(&directory.index()).unwrap().read_new().unwrap();
-    events.into_iter().map(|event| (event.offset, event.what)).collect()
+    events.into_iter().map(|event| (event.offset, event.event)).collect()
 }
 
 #[test]
@@ -33,11 +33,11 @@ fn genuine_markers_go_to_the_index_and_forged_ones_stay_in_the_log() {
     let stream = format!("a{genuine}b{forged}{genuine}c\x1b]77");
     record(temporary.path(), 1000, fed(stream.as_bytes())).unwrap();
     let log = fs::read_to_string(directory.log()).unwrap();
-    // The second copy of a spent marker is only text: a replayed stream says nothing.
+    // The second copy of a used marker is only text: a replayed stream reports nothing.
     assert_eq!(log, format!("ab{forged}{genuine}c\x1b]77"));
     let events = events(&directory);
-    assert_eq!(events[1], (1, What::Marker(Marker::Start { seq: 1 })));
-    assert_eq!(events[2], (log.len() as u64, What::Closed));
+    assert_eq!(events[1], (1, IndexEvent::Marker(Marker::Start { seq: 1 })));
+    assert_eq!(events[2], (log.len() as u64, IndexEvent::Closed));
 }
 
 #[test]
@@ -46,7 +46,10 @@ fn beyond_the_quota_the_number_of_lost_bytes_is_kept() {
     let directory = ShellDir::new(temporary.path().to_owned());
     record(temporary.path(), 10, fed(b"0123456789abcdef")).unwrap();
     assert_eq!(fs::read(directory.log()).unwrap(), b"0123456789");
-    assert_eq!(events(&directory)[1..], [(10, What::Lost { bytes: 6 }), (10, What::Closed)]);
+    assert_eq!(
+        events(&directory)[1..],
+        [(10, IndexEvent::Lost { bytes: 6 }), (10, IndexEvent::Closed)]
+    );
 }
 
 #[test]
@@ -62,13 +65,13 @@ fn where_a_recorder_was_killed_the_log_says_so() {
     record(temporary.path(), 1000, fed(b"three")).unwrap();
     let log = [b"one two ", MISSING, b"three"].concat();
     assert_eq!(fs::read(directory.log()).unwrap(), log);
-    // In the middle of a line, which a full disk had cut.
+    // The index ends in the middle of a line, truncated by a full disk.
     let index = fs::read(directory.index()).unwrap();
     fs::write(directory.index(), &index[..index.len() - 4]).unwrap();
     let known = events(&directory).len();
     record(temporary.path(), 1000, fed(b"four")).unwrap();
     let opened = &events(&directory)[known].1;
-    assert!(matches!(opened, What::Opened { .. }), "{opened:?}");
+    assert!(matches!(opened, IndexEvent::Opened { .. }), "{opened:?}");
 }
 
 #[test]
@@ -94,9 +97,9 @@ fn a_log_that_was_cut_has_lost_what_was_printed_since_the_latest_marker() {
     let log = fs::read(directory.log()).unwrap();
     assert_eq!(log, b"bef\0\0\0\0\0\0\0\0\0kept");
     let events = events(&directory);
-    assert_eq!(events[1], (7, What::Marker(Marker::Start { seq: 1 })));
-    assert_eq!(events[2], (12, What::Lost { bytes: 5 }));
-    assert!(matches!(events[3], (16, What::Marker(Marker::End { .. }))), "{events:?}");
+    assert_eq!(events[1], (7, IndexEvent::Marker(Marker::Start { seq: 1 })));
+    assert_eq!(events[2], (12, IndexEvent::Lost { bytes: 5 }));
+    assert!(matches!(events[3], (16, IndexEvent::Marker(Marker::End { .. }))), "{events:?}");
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn a_recorder_waits_for_its_predecessor() {
     former.join().unwrap();
     latter.join().unwrap();
     assert_eq!(fs::read(directory.log()).unwrap(), b"first second");
-    let ends = events(&directory).into_iter().filter(|(_, what)| *what == What::Closed);
+    let ends = events(&directory).into_iter().filter(|(_, event)| *event == IndexEvent::Closed);
     assert_eq!(ends.map(|(offset, _)| offset).collect::<Vec<_>>(), [6, 12]);
 }
 
@@ -127,7 +130,10 @@ fn a_full_disk_does_not_stop_the_reading() {
     let directory = ShellDir::new(temporary.path().to_owned());
     std::os::unix::fs::symlink("/dev/full", directory.log()).unwrap();
     record(temporary.path(), 1000, fed(&[b'x'; 5000])).unwrap();
-    assert_eq!(events(&directory)[1..], [(0, What::Lost { bytes: 5000 }), (0, What::Closed)]);
+    assert_eq!(
+        events(&directory)[1..],
+        [(0, IndexEvent::Lost { bytes: 5000 }), (0, IndexEvent::Closed)]
+    );
 }
 
 #[test]
@@ -139,10 +145,10 @@ fn an_event_is_written_as_soon_as_the_disk_takes_it() {
         &mut recording.index,
         File::options().write(true).open("/dev/full").unwrap(),
     );
-    recording.note(What::Lost { bytes: 1 });
+    recording.note(IndexEvent::Lost { bytes: 1 });
     recording.flush_events();
-    assert_eq!(events(&directory).len(), 1, "only that it was opened");
-    // Nothing more is printed, and there is room again.
+    assert_eq!(events(&directory).len(), 1, "only the opening is there");
+    // Nothing more is printed, and the disk has room again.
     recording.index = index;
     let (silent, _writer) = io::pipe().unwrap();
     recording.flush_events_until(&silent).unwrap();

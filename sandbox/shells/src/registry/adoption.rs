@@ -1,4 +1,4 @@
-//! Shells that earlier owners have left: taken over, or cleared away.
+//! Shells that earlier owners have left: adopts the living ones and removes the rest.
 
 use std::{fs, io};
 
@@ -7,19 +7,19 @@ use tracing::info;
 use super::{Shells, kill_pane, lock, now, remove_files};
 use crate::{
     Error, Result,
-    launch::SecretPipe,
+    launch::NoncePipe,
     ledger::{ShellDir, ShellId},
     marker::Expected,
-    output::index::{IndexReader, Line, What},
-    owner::{Found, Owner},
+    output::index::{IndexEvent, IndexLine, IndexReader},
+    owner::{Inherited, Owner},
     shell::Shell,
 };
 use process_identity::ProcessId;
 use sandbox_members::Members;
 
 impl Shells {
-    /// Takes over what earlier owners have left.
-    pub(super) async fn find_shells(&self) -> Result<()> {
+    /// Adopts the shells that earlier owners have left, and removes what is left of dead ones.
+    pub(super) async fn adopt_shells(&self) -> Result<()> {
         let entries =
             fs::read_dir(self.config.shells()).map_err(Error::io("reading the ledger"))?;
         for directory in entries {
@@ -27,19 +27,19 @@ impl Shells {
             let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else {
                 continue;
             };
-            // What could not be found out now may be found out by the next owner; until then nothing is lost.
+            // A shell whose state cannot be determined now is left to the next owner; an error here removes nothing.
             match self.adopt(&id).await? {
                 Some(shell) => drop(lock(&self.shells).insert(id, shell)),
-                None => self.clear_away(&id).await,
+                None => self.remove_dead_shell(&id).await,
             }
         }
         Ok(())
     }
 
-    /// Takes over a shell; there is none if it was half made, or is of a server that has died.
+    /// Adopts a shell. Returns `None` if it was not created completely, or belonged to a tmux server that has died.
     async fn adopt(&self, id: &ShellId) -> Result<Option<Shell>> {
         let mut launcher = self.launcher(id, String::new());
-        let entry = readable(launcher.dir.load()).map_err(Error::io("reading the ledger"))?;
+        let entry = unless_damaged(launcher.dir.load()).map_err(Error::io("reading the ledger"))?;
         let server = self.server().await?;
         let Some(mut entry) = entry.filter(|entry| entry.server == server) else {
             return Ok(None);
@@ -52,20 +52,20 @@ impl Shells {
         };
         let (is_dead, about) = about.split_once(' ').unwrap_or_default();
         let (pid, is_piped) = about.split_once(' ').unwrap_or_default();
-        // The former owner may have been killed while it replaced the shell. The number of a dead one may have been
-        // used again.
+        // The earlier owner may have been killed while it replaced the shell, so tmux knows the leader better than
+        // the entry. The process number of a dead pane may have been reused.
         let leader = pid.parse().ok().and_then(ProcessId::of).filter(|_| is_dead == "0");
         entry.leader = leader.unwrap_or(entry.leader);
         launcher.mark.clone_from(&entry.mark);
-        let past =
-            readable(read_past(&launcher.dir)).map_err(Error::io("reading what has happened"))?;
-        let Some((index, lines, expected)) = past else { return Ok(None) };
+        let history = unless_damaged(read_history(&launcher.dir))
+            .map_err(Error::io("reading the index and the digests"))?;
+        let Some((index, lines, expected)) = history else { return Ok(None) };
         let shell = launcher.shell(entry.leader).filter(ProcessId::is_alive);
-        let pipe = SecretPipe::find(shell, &launcher.dir.pipe())
-            .map_err(Error::io("finding the shell's secret pipe"))?;
-        let found = Found {
+        let pipe = NoncePipe::find(shell, &launcher.dir.pipe())
+            .map_err(Error::io("finding the shell's nonce pipe"))?;
+        let found = Inherited {
             shell: shell.unwrap_or(entry.leader),
-            // tmux may not have noticed yet that it has died.
+            // tmux may not have noticed yet that the recorder has died.
             recorder: recorder(&lines).filter(|it| it.is_alive() && is_piped == "1"),
             entry,
             expected,
@@ -76,10 +76,10 @@ impl Shells {
         self.spawn(launcher, pipe, index, adopted).map(Some)
     }
 
-    /// Removes a shell that is not there any more, or has never quite been.
-    async fn clear_away(&self, id: &ShellId) {
+    /// Removes what is left of a shell that has died or was not created completely.
+    async fn remove_dead_shell(&self, id: &ShellId) {
         let launcher = self.launcher(id, String::new());
-        info!(shell = %id, "its shell is gone; what is left is removed");
+        info!(shell = %id, "removing what is left of a dead shell");
         kill_pane(&launcher).await;
         if let Ok(entry) = launcher.dir.load() {
             Members::of(entry.leader, &entry.mark).end(self.config.grace).await;
@@ -88,30 +88,31 @@ impl Shells {
     }
 }
 
-/// The index so far, with the reader that goes on from there, and what the latest command or start-up was.
-fn read_past(dir: &ShellDir) -> io::Result<(IndexReader, Vec<Line>, Expected)> {
+/// Reads the index so far, and the digests of the latest command or start-up. The returned reader continues after
+/// these lines.
+fn read_history(dir: &ShellDir) -> io::Result<(IndexReader, Vec<IndexLine>, Expected)> {
     let mut index = IndexReader::open(&dir.index())?;
     let lines = index.read_new()?;
     let expected = fs::read_to_string(dir.expected())?;
     let expected = Expected::parse(&expected).ok_or(io::ErrorKind::InvalidData)?;
-    // A shell without its log is damaged.
+    // Without its log, a shell counts as damaged.
     fs::metadata(dir.log())?;
     Ok((index, lines, expected))
 }
 
-/// The latest recorder, unless it has said that it has ended.
-fn recorder(lines: &[Line]) -> Option<ProcessId> {
-    let latest = lines.iter().rev().find_map(|line| match line.what {
-        What::Opened { recorder } => Some(Some(recorder)),
-        What::Closed => Some(None),
-        What::Marker(_) | What::Lost { .. } => None,
+/// The latest recorder, unless it has recorded its own end.
+fn recorder(lines: &[IndexLine]) -> Option<ProcessId> {
+    let latest = lines.iter().rev().find_map(|line| match line.event {
+        IndexEvent::Opened { recorder } => Some(Some(recorder)),
+        IndexEvent::Closed => Some(None),
+        IndexEvent::Marker(_) | IndexEvent::Lost { .. } => None,
     });
     latest.flatten()
 }
 
-/// A file that is not there, or that nobody will ever be able to read, was half made or is damaged. Any other trouble
-/// may pass.
-fn readable<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+/// Returns `None` for a file that is missing or can never be parsed: its shell was not created completely, or is
+/// damaged. Any other error may be temporary.
+fn unless_damaged<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     match read {
         Ok(content) => Ok(Some(content)),

@@ -1,4 +1,4 @@
-//! All shells under one state directory: opening, creating, finding again, sweeping, ending.
+//! All shells of one state directory: opening, creating, adopting, sweeping, ending.
 
 mod adoption;
 mod root;
@@ -20,7 +20,7 @@ use crate::{
     driver::{Driver, Parts},
     keeper,
     launch::confine,
-    launch::{Launcher, Place, SecretPipe},
+    launch::{LaunchTarget, Launcher, NoncePipe},
     ledger::{Entry, ShellDir, ShellId},
     marker::Seq,
     messages::Control,
@@ -28,7 +28,7 @@ use crate::{
     output::log::Log,
     output::watch::Watcher,
     owner::{Effect, Moment, Owner},
-    registry::root::Past,
+    registry::root::PriorUse,
     shell::{Channels, Shell},
     state::Phase,
     tmux::{self, ControlClient, Tmux},
@@ -39,24 +39,24 @@ use sandbox_isolation::Policy;
 const TMUX_CONF: &[u8] = include_bytes!("../tmux/tmux.conf");
 const INIT_BASH: &[u8] = include_bytes!("../launch/init.bash");
 const BUILTIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.so"));
-/// Requests that may wait for a shell's task.
+/// The most messages in the queue to a shell's driver.
 const QUEUE: usize = 64;
 
-/// The owner of all shells under a state directory. Dropping it leaves the shells running, for
-/// the next owner to find; [`Shells::shut_down`] ends them.
+/// The owner of all shells in a state directory. Dropping it leaves the shells running for the next owner;
+/// [`Shells::shut_down`] ends them.
 #[derive(Debug)]
 pub struct Shells {
     config: Config,
     server: Mutex<Server>,
-    /// One at a time replaces a server that has died.
+    /// Held while a dead tmux server is replaced.
     replacing: tokio::sync::Mutex<()>,
     watcher: Arc<Watcher>,
     shells: Mutex<BTreeMap<ShellId, Shell>>,
-    /// Names of shells that went down with their server and have no successor yet.
+    /// Names of shells that died with their tmux server and have not been created again.
     lost: Mutex<BTreeSet<ShellId>>,
-    /// Keeps the keeper quiet, for as long.
-    _alive: File,
-    /// Keeps other owners out until we are gone, however that happens.
+    /// Our end of the keeper's pipe: the keeper sleeps while it is open.
+    _owner_pipe: File,
+    /// The lock that keeps other owners out until this process has ended, for whatever reason.
     lock: Arc<File>,
 }
 
@@ -67,18 +67,18 @@ struct Server {
 }
 
 impl Shells {
-    /// Takes possession of the state directory: starts the tmux server or finds the running one,
-    /// takes over the shells that an earlier owner has left, and removes what is left of dead
-    /// ones. Nothing is touched that this directory's ledger does not name.
+    /// Becomes the owner of the state directory: starts the tmux server or finds the running one, adopts the shells
+    /// that an earlier owner has left, and removes what is left of dead ones. Touches nothing that the ledger of this
+    /// directory does not name.
     pub async fn open(config: Config) -> Result<Self> {
         let config = root::prepare(config)?;
         confine::check(&config, &config.policy)?;
-        let (lock, past) = root::lock(&config).await?;
-        let started = Self::start_server(&config, past).await;
+        let (lock, prior_use) = root::lock(&config).await?;
+        let started = Self::start_server(&config, prior_use).await;
         if let Err(Error::TmuxMissing { .. }) = started {
             root::clear(&config);
         }
-        let (alive, server) = started?;
+        let (owner_pipe, server) = started?;
         let watcher = Watcher::start().map_err(Error::io("starting to watch files"))?;
         let shells = Self {
             config,
@@ -87,34 +87,35 @@ impl Shells {
             watcher: Arc::new(watcher),
             shells: Mutex::default(),
             lost: Mutex::default(),
-            _alive: alive,
+            _owner_pipe: owner_pipe,
             lock: Arc::new(lock),
         };
-        shells.find_shells().await?;
+        shells.adopt_shells().await?;
         Ok(shells)
     }
 
-    async fn start_server(config: &Config, past: Past) -> Result<(File, Server)> {
+    async fn start_server(config: &Config, prior_use: PriorUse) -> Result<(File, Server)> {
         let writing = || Error::io("writing the start-up files");
         private_files::replace(&config.tmux_conf(), TMUX_CONF).map_err(writing())?;
-        let alive = keeper::own(&config.root).map_err(Error::io("making the keeper's pipe"))?;
+        let owner_pipe =
+            keeper::open_owner_pipe(&config.root).map_err(Error::io("making the keeper's pipe"))?;
         let starting = async {
-            match past {
-                Past::None => tmux::start_first(config),
-                Past::Unknown => tmux::start(config).await,
+            match prior_use {
+                PriorUse::None => tmux::start_first(config),
+                PriorUse::Possible => tmux::start(config).await,
             }
         };
-        // What the shells need is written while tmux starts.
+        // The files for the shells are written while tmux starts.
         let ((tmux, client), ()) = tokio::try_join!(starting, async {
             private_files::replace(&config.init_file(), INIT_BASH)
                 .and_then(|()| private_files::replace(&config.root.join("builtin.so"), BUILTIN))
                 .map_err(writing())
         })?;
-        Ok((alive, Server { tmux, client }))
+        Ok((owner_pipe, Server { tmux, client }))
     }
 
-    /// Ends what the state directory holds, if its owner has been gone for longer than the lease.
-    /// The keeper calls this when the lease is over.
+    /// Ends all shells of the state directory if its owner has been gone for longer than the lease. The keeper starts
+    /// this when the lease is over.
     pub async fn sweep(config: Config) -> Result<()> {
         if keeper::lease_end(&config.root).is_ok_and(|end| end > SystemTime::now()) {
             return Ok(());
@@ -126,19 +127,19 @@ impl Shells {
         }
     }
 
-    /// Starts a shell and waits for its first prompt. If the tmux server has died, which all its
-    /// shells did not survive, there is a new one first.
+    /// Starts a shell and waits for its first prompt. If the tmux server has died, and all its shells with it, starts
+    /// a new server first.
     pub async fn create(&self, spec: ShellSpec) -> Result<Shell> {
         self.create_confined(spec, &self.config.policy).await
     }
 
-    /// The same with another policy than the usual one.
+    /// Starts a shell with its own policy instead of [`Config::policy`], and waits for its first prompt.
     pub async fn create_confined(&self, spec: ShellSpec, policy: &Policy) -> Result<Shell> {
         spec.check()?;
         confine::check(&self.config, policy)?;
         let tmux = self.tmux();
         match self.try_create(&spec, policy).await {
-            // It has died just now; there is a new one at the second try.
+            // The server has just died; the second attempt starts a new one.
             Err(Error::ServerGone) => {
                 tmux.closed().await;
                 self.try_create(&spec, policy).await
@@ -149,7 +150,7 @@ impl Shells {
 
     async fn try_create(&self, spec: &ShellSpec, policy: &Policy) -> Result<Shell> {
         self.replace_dead_server().await?;
-        self.until_name_is_free(&spec.id).await;
+        self.wait_for_name(&spec.id).await;
         let launcher = self.launcher(&spec.id, format!("{:032x}", rand::random::<u128>()));
         launcher.dir.create().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::ShellExists(spec.id.clone()),
@@ -163,7 +164,7 @@ impl Shells {
                 return Err(error);
             }
         };
-        // Now, so that it is somebody's whatever becomes of this call.
+        // Before waiting, so that the shell is listed even if this call is cancelled.
         lock(&self.lost).remove(&spec.id);
         lock(&self.shells).insert(spec.id.clone(), shell.clone());
         match shell.wait_until_started().await {
@@ -171,34 +172,34 @@ impl Shells {
             Phase::Closed => Err(Error::ShellDidNotStart {
                 shell: spec.id.clone(),
                 reason: format!(
-                    "it ended, or took too long (is ~/.bashrc at fault?); {}",
-                    last_words(shell.log())
+                    "it ended, or took too long (check ~/.bashrc); {}",
+                    last_output(shell.log())
                 ),
             }),
             _ => Ok(shell),
         }
     }
 
-    /// Waits for what is left of a closed shell with this name: tmux may not have answered when it was closed.
-    async fn until_name_is_free(&self, id: &ShellId) {
+    /// Waits until a closed shell with this name is cleaned up: tmux may not have answered when it was closed.
+    async fn wait_for_name(&self, id: &ShellId) {
         let former = lock(&self.shells).get(id).cloned();
         if let Some(former) = former.filter(|former| former.status().phase.is_over()) {
             former.wait_until_gone().await;
         }
     }
 
-    /// A shell by its name.
+    /// Finds a shell by its name.
     pub fn get(&self, id: &ShellId) -> Option<Shell> {
         self.list().into_iter().find(|shell| shell.id() == id)
     }
 
-    /// Whether a shell went down with its tmux server, and no other has taken its name since.
+    /// Whether a shell died with its tmux server and has not been created again.
     pub fn is_lost(&self, id: &ShellId) -> bool {
         self.list();
         lock(&self.lost).contains(id)
     }
 
-    /// All living shells, by name.
+    /// All living shells, sorted by name.
     pub fn list(&self) -> Vec<Shell> {
         let mut shells = lock(&self.shells);
         shells.retain(|id, shell| {
@@ -206,19 +207,19 @@ impl Shells {
             if phase == Phase::Lost {
                 lock(&self.lost).insert(id.clone());
             }
-            // One that is being ended in the background keeps its name.
+            // A shell that is being cleaned up in the background keeps its name.
             !(phase.is_over() && shell.is_gone())
         });
         let living = shells.values().filter(|shell| !shell.status().phase.is_over());
         living.cloned().collect()
     }
 
-    /// The tmux server.
+    /// The process of the tmux server.
     pub async fn server(&self) -> Result<ProcessId> {
         self.tmux().server().await
     }
 
-    /// Ends all shells and the server; nothing remains but the empty state directory.
+    /// Ends all shells and the tmux server. Only the empty state directory remains.
     pub async fn shut_down(self) -> Result<()> {
         let closing =
             self.list().into_iter().map(|shell| tokio::spawn(async move { shell.close().await }));
@@ -245,7 +246,7 @@ impl Shells {
         if !self.tmux().is_closed() {
             return Ok(());
         }
-        // What is left of its shells is being cleared away, in directories that may be used again.
+        // The shells of the dead server are still being cleaned up, in directories that may be used again.
         let shells: Vec<_> = lock(&self.shells).values().cloned().collect();
         for shell in shells {
             shell.wait_until_gone().await;
@@ -279,7 +280,7 @@ impl Shells {
             private_files::overwrite_beginning(&file, b"")
                 .map_err(Error::io("making the files of the shell"))?;
         }
-        let place = Place::NewPane { size: spec.size };
+        let place = LaunchTarget::NewPane { size: spec.size };
         let (launched, server) =
             tokio::try_join!(launcher.launch(place, FIRST), launcher.tmux.server())?;
         let entry = Entry {
@@ -292,7 +293,7 @@ impl Shells {
             latest: None,
         };
         launcher.dir.save(&entry).map_err(Error::io("writing the ledger"))?;
-        // There is no shell yet, and looking for it would only keep it from starting.
+        // The shell is not running yet; searching for its process would only delay its start.
         let owner = Owner::new(entry, spec.cwd.clone(), self.config.start_limit, now(dir)?);
         let index = open_index(dir)?;
         self.spawn(launcher, launched.pipe, index, (owner, Vec::new()))
@@ -301,7 +302,7 @@ impl Shells {
     fn spawn(
         &self,
         launcher: Launcher,
-        pipe: SecretPipe,
+        pipe: NoncePipe,
         index: IndexReader,
         (owner, effects): (Owner, Vec<Effect>),
     ) -> Result<Shell> {
@@ -317,29 +318,29 @@ impl Shells {
             self.watcher.watch(&dir.index()).map_err(Error::io("watching the index"))?;
         let log = File::open(dir.log()).map_err(Error::io("opening the log"))?;
         let parts = Parts { launcher, pipe, index, index_watch, log, status, latest, gone };
-        // What is in the index already is known before anybody can ask.
+        // The driver processes the existing index here, before a caller can ask.
         tokio::spawn(Driver::new(owner, effects, parts).run(control_receiver));
         Ok(shell)
     }
 }
 
-/// Asks tmux to end the pane of a shell that was half made or is dead.
+/// Asks tmux to kill the pane of a shell that is dead or was not created completely.
 async fn kill_pane(launcher: &Launcher) {
     match launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await {
         // There is no such pane, or no server.
         Ok(_) | Err(Error::TmuxRefused { .. } | Error::ServerGone) => {}
-        Err(error) => warn!(shell = %launcher.id, %error, "its pane could not be ended"),
+        Err(error) => warn!(shell = %launcher.id, %error, "the pane could not be killed"),
     }
 }
 
 fn remove_files(launcher: &Launcher) {
     if let Err(error) = launcher.dir.remove() {
-        warn!(shell = %launcher.id, %error, "its files could not be removed");
+        warn!(shell = %launcher.id, %error, "the files of the shell could not be removed");
     }
 }
 
 fn open_index(dir: &ShellDir) -> Result<IndexReader> {
-    IndexReader::open(&dir.index()).map_err(Error::io("opening the event index"))
+    IndexReader::open(&dir.index()).map_err(Error::io("opening the index"))
 }
 
 fn now(dir: &ShellDir) -> Result<Moment> {
@@ -351,12 +352,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a shell has said last, for an explanation.
-fn last_words(log: &Log) -> String {
+/// The last output of a shell, for an error message.
+fn last_output(log: &Log) -> String {
     const BYTES: u64 = 1000;
     let words = log.len().and_then(|end| log.read(end.saturating_sub(BYTES)..end));
     match String::from_utf8_lossy(&words.unwrap_or_default()).trim() {
-        "" => "it said nothing".into(),
-        words => format!("it said {words:?}"),
+        "" => "it printed nothing".into(),
+        words => format!("it printed {words:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The state directory: making it fit, being its only owner, and leaving it.
+//! The state directory: creating and checking it, locking it, and removing it.
 
 use std::{
     fs::{self, File},
@@ -15,21 +15,21 @@ use tracing::warn;
 use crate::config::Config;
 use crate::{Error, Result};
 
-/// A Unix socket's path has 108 bytes with its end; `/tmux` is ours.
+/// The path of a Unix socket has at most 108 bytes including its NUL, and the socket adds `/tmux`.
 const LONGEST_ROOT: usize = 100;
-/// How long a lock may outlive its owner: one that was killed while it started a program holds it until
-/// that program has begun.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a lock may outlive its owner. If an owner is killed while it starts a program, the child process holds
+/// the lock until that program has begun.
+const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
-/// Finds the programs, makes the directory and checks that tmux and the kernel can work with it.
+/// Resolves the programs, creates the directory, and checks that tmux and Linux can work with it.
 pub(super) fn prepare(mut config: Config) -> Result<Config> {
     for program in [&mut config.program, &mut config.tmux, &mut config.bash] {
-        *program = found_from_anywhere(program)?;
+        *program = independent_of_directory(program)?;
     }
-    // That tmux is missing is said when it is started.
+    // A missing tmux is reported when it is started.
     for program in [&config.program, &config.bash] {
         if program.is_absolute() && !program.is_file() {
-            let problem = format!("{} is no program; name one that is there", program.display());
+            let problem = format!("{} does not exist; name an existing program", program.display());
             return Err(Error::Invalid(problem));
         }
     }
@@ -37,9 +37,10 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
     private_files::create_directories(&config.root).map_err(Error::io(making.clone()))?;
     config.root = config.root.canonicalize().map_err(Error::io(making.clone()))?;
     let unusable = |reason| Error::UnusableRoot { root: config.root.clone(), reason };
-    // Who owns it could change what our shells load, and root may change anybody's permissions.
-    let metadata = fs::metadata(&config.root).map_err(Error::io(making.clone()))?;
-    if !private_files::is_own(&metadata) {
+    // Refuse the directory of another user, who could change what our shells load. The check is needed because root
+    // may change the permissions of any directory.
+    let owner = fs::metadata(&config.root).map_err(Error::io(making.clone()))?.uid();
+    if owner != rustix::process::geteuid().as_raw() {
         return Err(unusable("it belongs to another user; choose another"));
     }
     fs::set_permissions(&config.root, fs::Permissions::from_mode(0o700))
@@ -55,27 +56,29 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
     Ok(config)
 }
 
-/// A program's path that means the same in every directory. A name alone is looked for in PATH by whoever starts it.
-fn found_from_anywhere(program: &Path) -> Result<PathBuf> {
+/// Makes a program's path independent of the working directory. A bare name stays, because it is searched in PATH
+/// when the program is started.
+fn independent_of_directory(program: &Path) -> Result<PathBuf> {
     if program.components().count() == 1 && !program.has_root() {
         return Ok(program.to_owned());
     }
     std::path::absolute(program).map_err(Error::io(format!("finding {}", program.display())))
 }
 
-/// Whether a state directory has had an owner before.
+/// Whether a state directory may contain shells of an earlier owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Past {
-    /// No, or it has left nothing.
+pub(super) enum PriorUse {
+    /// There was no earlier owner, or it has left nothing.
     None,
-    /// It may have been killed at any moment.
-    Unknown,
+    /// There may have been one, and it may have been killed at any moment.
+    Possible,
 }
 
-/// Waits to be the only owner. Who was it before may have removed the directory and the lock when it ended.
-pub(super) async fn lock(config: &Config) -> Result<(File, Past)> {
+/// Waits until this process is the only owner. The earlier owner may have removed the directory and the lock when it
+/// ended, so both are created again.
+pub(super) async fn lock(config: &Config) -> Result<(File, PriorUse)> {
     let path = config.lock();
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_LIMIT;
     let mut file = loop {
         let file = private_files::create_directories(&config.root)
             .and_then(|()| private_files::overwrite_beginning(&path, b""));
@@ -91,27 +94,28 @@ pub(super) async fn lock(config: &Config) -> Result<(File, Past)> {
             Err(error) => return Err(Error::io("locking the state directory")(error)),
         }
     };
-    let past = match private_files::create_directory(&config.shells()) {
-        Ok(()) => Past::None,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Past::Unknown,
-        Err(error) => return Err(Error::io("making the directory of the shells")(error)),
+    let prior_use = match private_files::create_directory(&config.shells()) {
+        Ok(()) => PriorUse::None,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => PriorUse::Possible,
+        Err(error) => return Err(Error::io("creating the directory of the shells")(error)),
     };
-    // The keeper finds the lease here; writing it also sets the time from which it counts.
-    // Cut to length afterwards, so that a full disk leaves the one before.
+    // The keeper reads the lease here; writing it also sets the modification time from which the lease counts.
+    // Truncated after the write, so that a full disk leaves the previous content.
     let lease = format!("{}\n", config.lease.as_secs());
     file.write_all(lease.as_bytes())
         .and_then(|()| file.set_len(lease.len() as u64))
-        .map_err(Error::io("writing down the lease"))?;
-    Ok((file, past))
+        .map_err(Error::io("writing the lease"))?;
+    Ok((file, prior_use))
 }
 
-/// Whether this file is what the path leads to.
+/// Whether the path still refers to this open file.
 fn is_at(file: &File, path: &Path) -> bool {
     let (Ok(file), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
     (file.dev(), file.ino()) == (named.dev(), named.ino())
 }
 
-/// Removes what is not of a shell, unless there is one. The lock goes last: then the directory may be another's.
+/// Removes all files that belong to no shell, unless a shell is left. The lock goes last, because from then on the
+/// directory may belong to another owner.
 pub(super) fn clear(config: &Config) {
     if fs::remove_dir(config.shells()).is_err() {
         return;
@@ -127,6 +131,6 @@ pub(super) fn clear(config: &Config) {
 
 fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
-        warn!(path = %path.display(), %error, "a file of the state directory stays");
+        warn!(path = %path.display(), %error, "a file of the state directory could not be removed");
     }
 }

@@ -1,4 +1,4 @@
-//! One `tmux -C` process: passes commands on and their answers back.
+//! One control client: a `tmux -C` process that receives commands and returns their answers.
 
 use std::{collections::VecDeque, io, process::Stdio};
 
@@ -12,34 +12,34 @@ use tracing::warn;
 use super::{name_of, tmux_command};
 use crate::{Error, Result, config::Config, keeper};
 
-/// A process `tmux -C` and its two streams.
+/// A `tmux -C` process and its two streams.
 pub(super) struct Client {
     pub(super) child: Child,
     pub(super) input: ChildStdin,
     pub(super) output: BufReader<ChildStdout>,
 }
 
-/// How a client came to its end.
+/// How a control client ended.
 #[derive(Default)]
-pub(super) struct Farewell {
-    /// What it said last.
-    pub(super) last_words: String,
-    /// Whether the server had let it in.
+pub(super) struct ClientEnd {
+    /// The reason that it gave.
+    pub(super) last_message: String,
+    /// Whether it had attached to the server.
     pub(super) was_attached: bool,
-    /// What was asked and not answered.
-    pub(super) unanswered: VecDeque<Pending>,
+    /// The command lines that have no answer.
+    pub(super) unanswered: VecDeque<PendingCommand>,
 }
 
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct CommandLine {
     pub(super) line: String,
-    /// Commands in the line, each of which is answered.
+    /// The number of commands in the line; tmux answers each of them.
     pub(super) count: usize,
     pub(super) answer: oneshot::Sender<Result<Vec<String>>>,
 }
 
-/// A request whose answers are on their way.
-pub(super) struct Pending {
+/// A command line that was sent and is not fully answered.
+pub(super) struct PendingCommand {
     pub(super) command: String,
     pub(super) left: usize,
     pub(super) output: Vec<String>,
@@ -62,10 +62,10 @@ impl Client {
         Ok(Self { child, input, output: BufReader::new(output) })
     }
 
-    /// Passes requests on and their answers back, until the client ends, or nobody can ask any more.
-    pub(super) async fn converse(self, requests: &mut mpsc::Receiver<Request>) -> Farewell {
+    /// Passes command lines on and their answers back, until the client ends or all senders are gone.
+    pub(super) async fn run(self, requests: &mut mpsc::Receiver<CommandLine>) -> ClientEnd {
         let Self { mut child, mut input, mut output } = self;
-        let mut farewell = Farewell::default();
+        let mut end = ClientEnd::default();
         let mut frame: Option<Vec<String>> = None;
         let mut line = Vec::new();
         loop {
@@ -77,37 +77,37 @@ impl Client {
                     let text = String::from_utf8_lossy(&line);
                     let text = text.trim_end_matches('\n');
                     if let Some(reason) = text.strip_prefix("%exit ") {
-                        farewell.last_words = reason.to_owned();
+                        end.last_message = reason.to_owned();
                     }
-                    farewell.was_attached |= text.starts_with("%session-changed ");
-                    take_line(text, &mut frame, &mut farewell.unanswered);
+                    end.was_attached |= text.starts_with("%session-changed ");
+                    take_line(text, &mut frame, &mut end.unanswered);
                     line.clear();
                 },
                 request = requests.recv() => {
                     let Some(request) = request else {
                         // Closing the input detaches the client.
                         drop(input);
-                        // An error is the end of the stream, too.
+                        // A read error means the end of the stream, too.
                         let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
                         break;
                     };
-                    // A failed write is followed by the end of the output, which answers everybody.
+                    // If the write fails, the output ends, and then all unanswered command lines get an error.
                     let _ = input.write_all(request.line.as_bytes()).await;
                     let command = name_of(&request.line);
-                    let Request { count, answer, .. } = request;
+                    let CommandLine { count, answer, .. } = request;
                     let output = Vec::new();
-                    farewell.unanswered.push_back(Pending { command, left: count, output, answer });
+                    end.unanswered.push_back(PendingCommand { command, left: count, output, answer });
                 }
             }
         }
         if let Err(error) = child.wait().await {
-            warn!(%error, "the end of a control client cannot be awaited");
+            warn!(%error, "cannot wait for the end of a control client");
         }
-        farewell
+        end
     }
 }
 
-fn take_line(line: &str, frame: &mut Option<Vec<String>>, pending: &mut VecDeque<Pending>) {
+fn take_line(line: &str, frame: &mut Option<Vec<String>>, pending: &mut VecDeque<PendingCommand>) {
     let ours = |rest: &str| rest.ends_with(" 1");
     match frame {
         None => {
@@ -128,7 +128,7 @@ fn take_line(line: &str, frame: &mut Option<Vec<String>>, pending: &mut VecDeque
     }
 }
 
-fn finish_frame(text: String, failed: bool, pending: &mut VecDeque<Pending>) {
+fn finish_frame(text: String, failed: bool, pending: &mut VecDeque<PendingCommand>) {
     let Some(first) = pending.front_mut() else { return };
     // After an error tmux skips the rest of the line.
     first.left = if failed { 0 } else { first.left.saturating_sub(1) };
@@ -143,7 +143,7 @@ fn finish_frame(text: String, failed: bool, pending: &mut VecDeque<Pending>) {
         } else {
             Ok(done.output)
         };
-        // Nobody may wait for it, as for the key that runs a command.
+        // It is fine if nobody waits, as for the key that runs a command.
         let _ = done.answer.send(result);
     }
 }
@@ -156,9 +156,19 @@ mod tests {
     fn answers_find_their_requests() {
         let (mut frame, mut pending) = (None, VecDeque::new());
         let (answer, mut first) = oneshot::channel();
-        pending.push_back(Pending { command: "a".into(), left: 2, output: Vec::new(), answer });
+        pending.push_back(PendingCommand {
+            command: "a".into(),
+            left: 2,
+            output: Vec::new(),
+            answer,
+        });
         let (answer, mut second) = oneshot::channel();
-        pending.push_back(Pending { command: "b".into(), left: 2, output: Vec::new(), answer });
+        pending.push_back(PendingCommand {
+            command: "b".into(),
+            left: 2,
+            output: Vec::new(),
+            answer,
+        });
         let stream = "%begin 1 1 0\nattached\n%end 1 1 0\n%session-changed $0 x\n%begin 2 2 1\n\
              %7 123\n%end 2 2 1\n%window-add @1\n%begin 2 3 1\n%end 2 3 1\n%begin 3 4 1\nno such \
              pane\n%error 3 4 1\n";

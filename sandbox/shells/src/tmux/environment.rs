@@ -1,5 +1,5 @@
-//! The environment that new shells inherit: that of their owner, also where an earlier owner has started the tmux
-//! server, which gives it to them.
+//! The environment that new shells inherit: always that of the present owner. The tmux server passes its own
+//! environment on, which comes from an earlier owner if that one started the server.
 
 use std::{
     collections::BTreeSet,
@@ -14,21 +14,21 @@ use tracing::warn;
 use crate::{Error, Result};
 use crate::{
     config::Config,
-    tmux::{Tmux, run_plainly},
+    tmux::{Tmux, run_once},
 };
 
-/// What tells tmux that it runs inside another one; not even a server that we start gets these.
-const OF_ANOTHER_TMUX: [&str; 2] = ["TMUX", "TMUX_PANE"];
+/// Variables that tell tmux that it runs inside another tmux. Even a server that we start does not get them.
+const TMUX_VARIABLES: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
-/// Gives the server our environment in place of what it has. The values go through a private file, so that no list of
-/// processes shows them, and not through the control client: tmux 3.3 dies if that is killed while many commands wait.
+/// Replaces the environment of the server by ours. The values go through a private file, so that no list of processes
+/// shows them, and not through the control client: tmux 3.3 crashes if that is killed while many commands are queued.
 pub(super) async fn replace(tmux: &Tmux, config: &Config) -> Result<()> {
     let ours = env::vars_os().filter(|(name, _)| {
-        !name.is_empty() && !OF_ANOTHER_TMUX.iter().any(|foreign| name == foreign)
+        !name.is_empty() && !TMUX_VARIABLES.iter().any(|foreign| name == foreign)
     });
     let ours: Vec<(OsString, OsString)> = ours.collect();
     let names: BTreeSet<&[u8]> = ours.iter().map(|(name, _)| name.as_bytes()).collect();
-    // A line of a longer value may look like a variable. To remove one that is not there does no harm.
+    // A line of a multi-line value may look like a variable. Unsetting one that does not exist is harmless.
     let theirs = tmux.ask("show-environment -g").await?;
     let known: BTreeSet<&[u8]> = theirs.lines().map(str::as_bytes).collect();
     let changed = ours.iter().filter(|(name, value)| {
@@ -47,15 +47,15 @@ pub(super) async fn replace(tmux: &Tmux, config: &Config) -> Result<()> {
     }
     let file = config.environment();
     private_files::replace(&file, commands.join("\n").as_bytes())
-        .map_err(Error::io("writing down the environment"))?;
-    let replaced = run_plainly(config, &["source-file".as_ref(), file.as_os_str()]).await;
+        .map_err(Error::io("writing the environment for tmux"))?;
+    let replaced = run_once(config, &["source-file".as_ref(), file.as_os_str()]).await;
     if let Err(error) = fs::remove_file(file) {
-        warn!(%error, "the environment stays in a private file");
+        warn!(%error, "the file with the environment could not be removed; it is private to the user");
     }
     replaced
 }
 
-/// Quotes any bytes for tmux's own parser, as one argument on one line.
+/// Quotes any bytes as one argument on one line for tmux's parser.
 fn quote(word: &OsStr) -> String {
     let mut quoted = String::from("\"");
     for &byte in word.as_bytes() {

@@ -1,9 +1,9 @@
-//! The control client: one `tmux -C` process through which all commands to the server go.
+//! The connection to the tmux server: one control client (`tmux -C`) through which all commands go.
 //!
-//! Output of the panes is switched off here (`no-output`): it would be slow, and it would be lost
-//! with us. What remains are answers and notifications, which one task reads to the end whatever
-//! happens, because a control client that is not drained keeps the server from ending. A client that ends while the
-//! server lives is replaced: somebody has killed or detached it, and the shells have nothing to do with that.
+//! The client does not receive the output of panes (`no-output`): that would be slow, and output would be lost when
+//! the owner dies. What remains are answers and notifications, which one task always reads to the end, because a
+//! control client that is not drained prevents the server from ending. A client that ends while the server lives is
+//! replaced: it was killed or detached from outside, which does not concern the shells.
 //!
 //! Answers come in the order of the commands, framed by `%begin` and `%end` or `%error`.
 
@@ -27,40 +27,40 @@ use tracing::{debug, warn};
 
 use crate::{Error, Result};
 use crate::{config::Config, keeper};
-use client::{Client, Pending, Request};
+use client::{Client, CommandLine, PendingCommand};
 use process_identity::{self as process, ProcessId};
 
-/// How long tmux may take to start or to answer; it normally needs a millisecond or two.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long server and clients may take to end when there is nothing left for them to do.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a control client may take to end whose owner is gone.
-const LEAVING_PATIENCE: Duration = Duration::from_millis(500);
-/// How often the start of tmux is tried.
+/// How long tmux may take to start or to answer. It usually needs a millisecond or two.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// How long the server and its clients may take to end at shutdown.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
+/// How long the control client of a dead owner may take to end by itself.
+const DETACH_LIMIT: Duration = Duration::from_millis(500);
+/// The number of attempts to start tmux.
 const ATTEMPTS: u32 = 3;
-/// Commands that may wait for the writer.
+/// The most command lines in the queue to the control client.
 const QUEUE: usize = 256;
 
-/// Sends commands to the tmux server. Clones share the one client.
+/// Sends commands to the tmux server. Clones share one control client.
 #[derive(Debug, Clone)]
 pub(crate) struct Tmux {
-    requests: mpsc::Sender<Request>,
-    /// What the last client said last, once the server has ended.
+    requests: mpsc::Sender<CommandLine>,
+    /// The last message of the last client, once the server has ended.
     closed: watch::Receiver<Option<String>>,
     server: Arc<OnceCell<ProcessId>>,
 }
 
-/// Keeps a control client running; dropping it lets the client go and leaves the server alive.
+/// Keeps a control client running. Dropping it ends the client and leaves the server alive.
 #[derive(Debug)]
 pub(crate) struct ControlClient {
-    /// Ends with the server.
+    /// The task that runs and replaces the client; it ends with the server.
     supervisor: JoinSet<()>,
-    /// Replaces the keeper, in whose shell the client is.
+    /// The task that replaces the keeper, to whose tmux session the client is attached.
     _guard: JoinSet<()>,
 }
 
-/// Starts the server where nobody has ever had one, and the control client. It is not waited for: whatever is asked of
-/// it first tells whether it runs.
+/// Starts the server in a new state directory, and the control client. Does not wait for them: the first command
+/// shows whether the server runs.
 pub(crate) fn start_first(config: &Config) -> Result<(Tmux, ControlClient)> {
     spawn(config).map(|(started, _)| started)
 }
@@ -69,36 +69,36 @@ pub(crate) fn start_first(config: &Config) -> Result<(Tmux, ControlClient)> {
 pub(crate) async fn start(config: &Config) -> Result<(Tmux, ControlClient)> {
     let mut attempt = 1;
     loop {
-        let_former_clients_go(config).await;
-        match join(config).await {
+        wait_for_former_clients(config).await;
+        match start_client(config).await {
             Err(Error::TmuxMissing { .. }) if attempt < ATTEMPTS => attempt += 1,
             tried => return tried,
         }
     }
 }
 
-/// Waits until the clients of owners that were killed are gone. tmux 3.3 dies of news for a control client that has
-/// not quite introduced itself, and that another has gone is such news. It dies as well of one that goes before it
-/// has introduced itself; so they get the time to, and end by themselves as soon as they know that nobody asks any
-/// more.
-async fn let_former_clients_go(config: &Config) {
+/// Waits until the control clients of killed owners are gone. tmux 3.3 crashes when it sends a notification to a
+/// control client that has not finished attaching, and the end of another client causes such a notification. It also
+/// crashes when a client ends before it has finished attaching. So the old clients get time to attach; they end by
+/// themselves as soon as they notice that their owner is gone.
+async fn wait_for_former_clients(config: &Config) {
     let clients = former_clients(config);
-    for client in process::wait_for_all(&clients, LEAVING_PATIENCE).await {
+    for client in process::wait_for_all(&clients, DETACH_LIMIT).await {
         client.send(Signal::KILL);
-        if time::timeout(PATIENCE, client.ended()).await.is_err() {
-            warn!(?client, "a control client of a former owner does not end");
+        if time::timeout(ANSWER_LIMIT, client.ended()).await.is_err() {
+            warn!(?client, "a control client of an earlier owner does not end");
         }
     }
-    // That they are gone does not say that the server has heard of it. It has when it answers somebody who came
-    // later, and who is no control client.
-    if let Err(error) = run_plainly(config, &["list-sessions".as_ref()]).await {
-        // There is no server, as a rule; another is started then.
-        debug!(%error, "no server answers");
+    // The server may not have noticed yet that they are gone. It has when it answers a client that came later and is
+    // not a control client.
+    if let Err(error) = run_once(config, &["list-sessions".as_ref()]).await {
+        // Usually there is no server; then one is started.
+        debug!(%error, "no tmux server answers");
     }
 }
 
-/// Control clients that others have started for this directory. If one of them has also started the server, that has
-/// the same arguments.
+/// The control clients that other owners have started for this directory. If one of them has also started the server,
+/// the server has the same arguments, so it is excluded by its name.
 fn former_clients(config: &Config) -> Vec<ProcessId> {
     let is_server = |process: &ProcessId| process.is_named("tmux: server");
     let mut found = process::with_argument(config.tmux_conf().as_os_str().as_bytes());
@@ -106,8 +106,8 @@ fn former_clients(config: &Config) -> Vec<ProcessId> {
     found
 }
 
-/// Starts a control client for a server that may have been there before us.
-async fn join(config: &Config) -> Result<(Tmux, ControlClient)> {
+/// Starts a control client for a server that may already exist.
+async fn start_client(config: &Config) -> Result<(Tmux, ControlClient)> {
     let ((tmux, client), process) = spawn(config)?;
     let server = match tmux.server().await {
         Ok(server) => server,
@@ -117,14 +117,14 @@ async fn join(config: &Config) -> Result<(Tmux, ControlClient)> {
         }
         Err(error) => return Err(error),
     };
-    // A server that our client has started has its environment from us.
+    // A server that this client has started already has the owner's environment.
     if process.is_some_and(|client| server.start_time < client.start_time) {
         environment::replace(&tmux, config).await?;
     }
     Ok((tmux, client))
 }
 
-/// Also says which process it is.
+/// Starts the tasks around a new control client. Also returns the client's process.
 fn spawn(config: &Config) -> Result<((Tmux, ControlClient), Option<ProcessId>)> {
     let client = Client::start(config, &[])?;
     let process = client.child.id().and_then(ProcessId::of);
@@ -135,59 +135,60 @@ fn spawn(config: &Config) -> Result<((Tmux, ControlClient), Option<ProcessId>)> 
     supervisor.spawn({
         let (config, server) = (config.clone(), Arc::clone(&tmux.server));
         async move {
-            let last_words = supervise(&config, &server, client, receiver).await;
-            closing.send_replace(Some(last_words));
+            let last_message = supervise(&config, &server, client, receiver).await;
+            closing.send_replace(Some(last_message));
         }
     });
-    guard.spawn(keeper::guard(tmux.clone()));
+    guard.spawn(keeper::keep_running(tmux.clone()));
     Ok(((tmux, ControlClient { supervisor, _guard: guard }), process))
 }
 
-/// Passes requests to the client, and to its successors for as long as the server lives; returns what the last one
-/// said last.
+/// Passes command lines to the client, and to its replacements for as long as the server lives. Returns the last
+/// message of the last client.
 async fn supervise(
     config: &Config,
     server: &OnceCell<ProcessId>,
     mut client: Client,
-    mut requests: mpsc::Receiver<Request>,
+    mut requests: mpsc::Receiver<CommandLine>,
 ) -> String {
-    let mut fruitless = 0;
+    let mut failed_attaches = 0;
     loop {
-        let farewell = client.converse(&mut requests).await;
-        fruitless = if farewell.was_attached { 0 } else { fruitless + 1 };
+        let end = client.run(&mut requests).await;
+        failed_attaches = if end.was_attached { 0 } else { failed_attaches + 1 };
         let is_server_alive = server.get().is_some_and(ProcessId::is_alive);
-        if requests.is_closed() || !is_server_alive || fruitless == ATTEMPTS {
-            return farewell.last_words;
+        if requests.is_closed() || !is_server_alive || failed_attaches == ATTEMPTS {
+            return end.last_message;
         }
-        // Answers, so the server has heard of the loss; an error is its end.
-        let successor = match run_plainly(config, &["list-sessions".as_ref()]).await {
+        // An answer shows that the server has noticed the loss of the client; an error means that the server has
+        // ended.
+        let successor = match run_once(config, &["list-sessions".as_ref()]).await {
             Ok(()) => Client::start(config, &["-N"]),
             Err(error) => Err(error),
         };
-        let Ok(successor) = successor else { return farewell.last_words };
+        let Ok(successor) = successor else { return end.last_message };
         client = successor;
-        // Nobody knows whether these were carried out.
-        for Pending { command, answer, .. } in farewell.unanswered {
-            let reason = "its control client was ended from outside".into();
-            // Nobody may wait for it.
+        // It is unknown whether these were carried out.
+        for PendingCommand { command, answer, .. } in end.unanswered {
+            let reason = "the control client was killed or detached".into();
+            // It is fine if nobody waits for the answer.
             let _ = answer.send(Err(Error::TmuxSilent { command, reason }));
         }
     }
 }
 
-/// Has a client run one command that is none of the control client's. It goes on if we are killed.
-pub(super) async fn run_plainly(config: &Config, arguments: &[&OsStr]) -> Result<()> {
+/// Runs one tmux command in a separate client. The command completes even if this process is killed.
+pub(super) async fn run_once(config: &Config, arguments: &[&OsStr]) -> Result<()> {
     let mut command = tmux_command(config);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let name = arguments[0].to_string_lossy().into_owned();
-    match time::timeout(PATIENCE, command.output()).await {
+    match time::timeout(ANSWER_LIMIT, command.output()).await {
         Ok(Ok(output)) if output.status.success() => Ok(()),
         Ok(Ok(output)) => {
             let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             Err(Error::TmuxRefused { command: name, reason })
         }
         Ok(Err(error)) => Err(Error::TmuxMissing { reason: error.to_string() }),
-        Err(_) => Err(silent(name)),
+        Err(_) => Err(no_answer(name)),
     }
 }
 
@@ -198,8 +199,9 @@ fn tmux_command(config: &Config) -> Command {
     command
 }
 
-fn silent(command: String) -> Error {
-    let reason = format!("nothing for {} s, the machine may be overloaded", PATIENCE.as_secs());
+fn no_answer(command: String) -> Error {
+    let reason =
+        format!("no answer within {} s, the machine may be overloaded", ANSWER_LIMIT.as_secs());
     Error::TmuxSilent { command, reason }
 }
 
@@ -209,20 +211,21 @@ impl Tmux {
         Ok(self.ask_all(&[command]).await?.join("\n"))
     }
 
-    /// Runs commands in one go and waits for nothing, not even for room in the queue. Whatever becomes of them,
-    /// something else must tell.
-    pub(crate) fn tell_now(&self, commands: &[&str]) -> Result<()> {
+    /// Sends several commands as one line and waits for nothing, not even for room in the queue. The caller must
+    /// learn by other means whether they worked.
+    pub(crate) fn send_without_waiting(&self, commands: &[&str]) -> Result<()> {
         let (answer, _) = oneshot::channel();
         self.requests.try_send(request(commands, answer)).map_err(|error| match error {
             TrySendError::Full(request) => {
-                let reason = format!("{QUEUE} commands wait for it, the machine may be overloaded");
+                let reason =
+                    format!("{QUEUE} commands are waiting already, the machine may be overloaded");
                 Error::TmuxSilent { command: name_of(&request.line), reason }
             }
             TrySendError::Closed(_) => Error::ServerGone,
         })
     }
 
-    /// Runs commands in one go: the server does nothing else in between. Stops at the first error.
+    /// Runs several commands as one line: the server does nothing else in between. Stops at the first error.
     pub(crate) async fn ask_all(&self, commands: &[&str]) -> Result<Vec<String>> {
         let (answer, answered) = oneshot::channel();
         let asking = async {
@@ -230,16 +233,16 @@ impl Tmux {
             sent.map_err(|_| Error::ServerGone)?;
             answered.await.map_err(|_| Error::ServerGone)?
         };
-        let asked = time::timeout(PATIENCE, asking).await;
-        asked.unwrap_or_else(|_| Err(silent(name_of(commands[0]))))
+        let asked = time::timeout(ANSWER_LIMIT, asking).await;
+        asked.unwrap_or_else(|_| Err(no_answer(name_of(commands[0]))))
     }
 
-    /// The server's process.
+    /// The process of the server.
     pub(crate) async fn server(&self) -> Result<ProcessId> {
         let ask = || async {
             let answer = self.ask("display-message -p '#{pid}'").await?;
             answer.parse().ok().and_then(ProcessId::of).ok_or_else(|| Error::TmuxMissing {
-                reason: format!("it named {answer:?} as its process"),
+                reason: format!("it reported {answer:?} as its process number"),
             })
         };
         self.server.get_or_try_init(ask).await.copied()
@@ -250,7 +253,7 @@ impl Tmux {
         self.closed.borrow().is_some()
     }
 
-    /// Returns when the server has ended, and says what its last control client said last.
+    /// Returns the last message of the last control client, when the server has ended.
     pub(crate) async fn closed(&self) -> String {
         let mut closed = self.closed.clone();
         let closed = closed.wait_for(Option::is_some).await;
@@ -268,19 +271,19 @@ impl ControlClient {
             others.extend(pids.lines().filter_map(|pid| ProcessId::of(pid.parse().ok()?)));
         }
         match tmux.ask("kill-server").await {
-            // The answer is the end of the stream.
+            // The end of the stream is the answer.
             Ok(_) | Err(Error::ServerGone) => {}
-            Err(error) => warn!(%error, "tmux does not end, and is killed"),
+            Err(error) => warn!(%error, "tmux did not accept kill-server; killing it"),
         }
-        if time::timeout(PATIENCE, self.supervisor.join_next()).await.is_err() {
+        if time::timeout(ANSWER_LIMIT, self.supervisor.join_next()).await.is_err() {
             self.supervisor.shutdown().await;
         }
-        // tmux 3.3 waits for ever for a control client whose owner was killed at its birth. There
-        // is no shell left that could lose anything.
-        for process in process::wait_for_all(server.as_slice(), LAST_PATIENCE).await {
+        // tmux 3.3 waits for ever for a control client whose owner was killed while the client started. No shell is
+        // left that could lose anything.
+        for process in process::wait_for_all(server.as_slice(), SHUTDOWN_LIMIT).await {
             kill(process).await;
         }
-        for process in process::wait_for_all(&others, LAST_PATIENCE).await {
+        for process in process::wait_for_all(&others, SHUTDOWN_LIMIT).await {
             kill(process).await;
         }
     }
@@ -289,22 +292,22 @@ impl ControlClient {
 async fn kill(process: ProcessId) {
     process.send(Signal::KILL);
     if let Err(error) = process.ended().await {
-        warn!(?process, %error, "the end of a process cannot be awaited");
+        warn!(?process, %error, "cannot wait for the end of a process");
     }
 }
 
-/// Quotes a word for tmux's own parser, as one argument.
+/// Quotes a word as one argument for tmux's parser.
 pub(crate) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Protects a text from the expansions that tmux makes in formats (`#`) and times (`%`).
+/// Escapes a text against tmux's expansion of formats (`#`) and times (`%`).
 pub(crate) fn protect_format(text: &str) -> String {
     text.replace('#', "##").replace('%', "%%")
 }
 
-fn request(commands: &[&str], answer: oneshot::Sender<Result<Vec<String>>>) -> Request {
-    Request { line: commands.join(" ; ") + "\n", count: commands.len(), answer }
+fn request(commands: &[&str], answer: oneshot::Sender<Result<Vec<String>>>) -> CommandLine {
+    CommandLine { line: commands.join(" ; ") + "\n", count: commands.len(), answer }
 }
 
 fn name_of(command: &str) -> String {

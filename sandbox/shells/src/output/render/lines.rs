@@ -1,8 +1,8 @@
-//! A terminal that knows only its last line.
+//! A terminal that keeps only its last line.
 //!
-//! Nearly all output is lines, perhaps with colours, tabs, and a carriage return that rewrites the
-//! line. That needs no screen. It does exactly what the emulator would, or nothing: what it cannot
-//! do, it refuses, and then the emulator is told what is here.
+//! Nearly all output is plain lines, perhaps with colours, tabs, and a carriage return that rewrites the line. That
+//! needs no screen. This type does exactly what the emulator would, or refuses and changes nothing; then the emulator
+//! takes over with the lines kept here.
 
 use avt::{
     Charset,
@@ -18,29 +18,29 @@ const TAB: usize = 8;
 pub(super) struct Lines {
     columns: usize,
     colours: Colours,
-    /// Lines that have ended, each with its end, without blanks before it.
+    /// Complete lines, each with its newline, without spaces before it.
     ended: String,
     count: usize,
     line: Vec<char>,
-    /// Where the next character goes; all columns if that would be the next row.
+    /// The column of the next character; equal to `columns` if the next character goes to the next row.
     column: usize,
-    /// Set where characters and columns of the line are not one and the same.
-    appended: Option<Appended>,
+    /// Set if characters and columns of the line do not correspond one to one.
+    uneditable: Option<UneditableLine>,
 }
 
 /// A line that is longer than a row or has wide characters: nothing in it can be rewritten here.
 #[derive(Debug, Clone, Copy)]
-struct Appended {
+struct UneditableLine {
     width: usize,
     has_wide: bool,
     /// Whether a carriage return followed.
     returned: bool,
 }
 
-/// What the last line is, for somebody who goes on with it.
-pub(super) struct Rest<'a> {
+/// The last line and the cursor, from which the emulator continues.
+pub(super) struct LastLine<'a> {
     pub(super) line: &'a [char],
-    /// The cursor's column, where it is not that after the line.
+    /// The cursor's column, if the cursor is not at the end of the line.
     pub(super) column: Option<usize>,
 }
 
@@ -53,38 +53,38 @@ impl Lines {
             count: 0,
             line: Vec::new(),
             column: 0,
-            appended: None,
+            uneditable: None,
         }
     }
 
-    /// The lines that have ended.
+    /// The complete lines.
     pub(super) fn ended(&self) -> &str {
         &self.ended
     }
 
-    /// Their number.
+    /// The number of complete lines.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    pub(super) fn rest(&self) -> Rest<'_> {
-        let column = match self.appended {
-            Some(appended) => appended.returned.then_some(0),
+    pub(super) fn last_line(&self) -> LastLine<'_> {
+        let column = match self.uneditable {
+            Some(uneditable) => uneditable.returned.then_some(0),
             None => (self.column != self.line.len()).then_some(self.column),
         };
-        Rest { line: &self.line, column }
+        LastLine { line: &self.line, column }
     }
 
-    /// All lines, the last one too.
+    /// Returns all lines, including the last one.
     pub(super) fn finish(mut self) -> String {
         self.end_line();
         self.ended
     }
 
-    /// Prints ASCII characters, and returns how many of them it could.
+    /// Prints ASCII characters, and returns how many of them it could print.
     pub(super) fn print_ascii(&mut self, run: &str) -> usize {
         let fits = self.column == self.line.len() && self.column + run.len() <= self.columns;
-        if fits && self.appended.is_none() {
+        if fits && self.uneditable.is_none() {
             self.line.extend(run.chars());
             self.column += run.len();
             return run.len();
@@ -92,46 +92,46 @@ impl Lines {
         run.chars().position(|character| !self.print(character)).unwrap_or(run.len())
     }
 
-    /// Does this, or returns false and does nothing.
+    /// Applies the function, or returns false and changes nothing.
     pub(super) fn apply(&mut self, function: &Function) -> bool {
         use Function::*;
         let is_at_end = self.column >= self.columns;
         match function {
             Print(character) => return self.print(*character),
-            Cr => match &mut self.appended {
-                Some(appended) => appended.returned = true,
+            Cr => match &mut self.uneditable {
+                Some(uneditable) => uneditable.returned = true,
                 None => self.column = 0,
             },
-            Lf => match self.appended {
-                Some(appended) if !appended.returned => return false,
-                // The blanks are dropped, but may fill rows.
+            Lf => match self.uneditable {
+                Some(uneditable) if !uneditable.returned => return false,
+                // The spaces would be removed here, but may fill rows on a terminal.
                 Some(_) if self.line.last() == Some(&' ') => return false,
                 Some(_) => {
                     self.end_line();
                     self.column = 0;
                 }
                 None if is_at_end => return false,
-                // The column stays, as it does on a terminal.
+                // The column stays the same, as on a terminal.
                 None => self.end_line(),
             },
             Sgr(operations) => {
                 return self.colours == Colours::Strip
                     || operations.as_slice().iter().all(|one| *one == SgrOp::Reset);
             }
-            // What is so already, or does not show.
+            // These have no visible effect here.
             Osc(_) | Xtwinops(_) | Si | Gzd4(Charset::Ascii) => {}
             Decset(modes) | Decrst(modes) => {
                 let shows =
                     |mode| !matches!(mode, &DecMode::CursorKeys | &DecMode::TextCursorEnable);
                 return !modes.as_slice().iter().any(shows);
             }
-            _ if self.appended.is_some() || is_at_end => return false,
+            _ if self.uneditable.is_some() || is_at_end => return false,
             Bs => self.column = self.column.saturating_sub(1),
             Ht => self.move_to((self.column / TAB + 1) * TAB),
             Cuf(count) => self.move_to(self.column + at_least_one(*count)),
             Cub(count) => self.column = self.column.saturating_sub(at_least_one(*count)),
             Cha(column) => self.move_to(at_least_one(*column) - 1),
-            // There is nothing below.
+            // Nothing is below this line, so both do the same.
             El(ElScope::ToRight) | Ed(EdScope::Below) => self.line.truncate(self.column),
             El(ElScope::ToLeft) => {
                 let end = self.line.len().min(self.column + 1);
@@ -144,9 +144,9 @@ impl Lines {
     }
 
     fn print(&mut self, character: char) -> bool {
-        // As the emulator sees it.
+        // The same condition as in the emulator.
         let is_wide = character > '~' && character.width() == Some(2);
-        if self.appended.is_none() {
+        if self.uneditable.is_none() {
             if self.line.len() < self.column {
                 self.line.resize(self.column, ' ');
             }
@@ -163,15 +163,15 @@ impl Lines {
             }
         }
         let width = self.line.len();
-        let mut appended =
-            self.appended.unwrap_or(Appended { width, has_wide: false, returned: false });
-        appended.has_wide |= is_wide;
-        appended.width += if is_wide { 2 } else { 1 };
+        let mut uneditable =
+            self.uneditable.unwrap_or(UneditableLine { width, has_wide: false, returned: false });
+        uneditable.has_wide |= is_wide;
+        uneditable.width += if is_wide { 2 } else { 1 };
         // A wide character that does not fit leaves a gap at the end of a row.
-        if appended.returned || appended.has_wide && appended.width > self.columns {
+        if uneditable.returned || uneditable.has_wide && uneditable.width > self.columns {
             return false;
         }
-        self.appended = Some(appended);
+        self.uneditable = Some(uneditable);
         self.line.push(character);
         true
     }
@@ -186,7 +186,7 @@ impl Lines {
         self.ended.push('\n');
         self.count += 1;
         self.line.clear();
-        self.appended = None;
+        self.uneditable = None;
     }
 }
 

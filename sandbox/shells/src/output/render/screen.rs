@@ -1,4 +1,4 @@
-//! The emulator, and whether it is needed.
+//! The terminal emulator, and the check whether it is still needed.
 
 use avt::{
     Charset, Line, ScreenKind, Terminal,
@@ -8,10 +8,10 @@ use avt::{
 use super::{Colours, lines::Lines, text::Text};
 use crate::ledger::Size;
 
-/// After so many line ends it is looked whether the screen is still needed.
-const LOOK_EVERY: usize = 16;
+/// After this many line ends, the renderer checks whether the screen is still needed.
+const CHECK_EVERY: usize = 16;
 
-/// A screen without anything above it.
+/// A screen without scrollback.
 pub(super) struct Screen {
     terminal: Terminal,
     rows: usize,
@@ -20,17 +20,17 @@ pub(super) struct Screen {
     line_ends: usize,
 }
 
-/// What a program may have set that makes mere lines come out differently. Where it is not sure that it
-/// was set back, it counts as set.
+/// Terminal settings that change how plain lines are shown. If it is not certain that a setting was reset, it counts
+/// as set.
 #[derive(Debug, Default)]
 struct Settings {
     /// Modes and tab stops.
     unusual: bool,
     margins: bool,
     coloured: bool,
-    /// Whether colours may have been saved with the cursor.
+    /// Whether colours may have been saved together with the cursor.
     was_coloured: bool,
-    /// Whether the first character set draws lines, or the second is in use.
+    /// Whether the first character set is the line-drawing set.
     drawing: bool,
     shifted: bool,
 }
@@ -42,43 +42,43 @@ impl Screen {
         Self { terminal, rows, colours, settings: Settings::default(), line_ends: 0 }
     }
 
-    /// Does this; rows that scroll off the screen go to the text.
+    /// Applies the function; rows that scroll off the screen go to the text.
     pub(super) fn apply(&mut self, function: Function, text: &mut Text) {
         match &function {
             Function::Sgr(_) if self.colours == Colours::Strip => return,
             Function::Ed(EdScope::SavedLines) if self.is_primary() => text.clear(),
-            // A reset empties the screen; what was there has been shown.
+            // A reset clears the screen; keep what was shown there.
             Function::Ris => {
                 text.push_rows(self.terminal.primary_screen().visible_lines());
-                text.begin_anew();
+                text.start_line();
             }
             Function::Lf => self.line_ends += 1,
             _ => {}
         }
-        self.settings.note(&function, self.rows);
+        self.settings.update(&function, self.rows);
         self.terminal.execute_with(function, text);
     }
 
-    /// Whether what follows can be taken as mere lines, which [`Screen::take_over`] brings here later.
+    /// Whether the following output can be handled as plain lines, which [`Screen::print_lines`] adds here later.
     pub(super) fn needs_only_lines(&self) -> bool {
         let cursor = self.terminal.cursor();
         let is_blank = |row: &Line| {
             let is_blank = |cell: &avt::Cell| cell.char() == ' ' && cell.pen().is_default();
             !row.is_wrapped() && row.cells().iter().all(is_blank)
         };
-        self.line_ends.is_multiple_of(LOOK_EVERY)
+        self.line_ends.is_multiple_of(CHECK_EVERY)
             && cursor.col == 0
             && self.is_primary()
             && self.settings.are_usual()
             && self.terminal.screen().visible_lines().skip(cursor.row).all(is_blank)
     }
 
-    /// Shows lines that came in the meantime; those that would have scrolled off go to the text.
-    pub(super) fn take_over(&mut self, lines: &Lines, text: &mut Text) {
+    /// Prints lines that came in the meantime; those that would have scrolled off go to the text.
+    pub(super) fn print_lines(&mut self, lines: &Lines, text: &mut Text) {
         let mut ended = lines.ended();
-        // So many fill the screen.
+        // The new lines fill the whole screen.
         if lines.count() >= self.rows {
-            self.tell(text, true);
+            self.write_to(text, true);
             self.terminal.execute([Function::Ed(EdScope::All), Function::Cup(1, 1)]);
             let mut ends = memchr::memrchr_iter(b'\n', ended.as_bytes());
             let before = ends.nth(self.rows).map_or(0, |end| end + 1);
@@ -89,7 +89,7 @@ impl Screen {
             self.terminal.execute_with(line.chars().map(Function::Print), &mut *text);
             self.terminal.execute_with([Function::Cr, Function::Lf], &mut *text);
         }
-        let rest = lines.rest();
+        let rest = lines.last_line();
         self.terminal.execute_with(rest.line.iter().copied().map(Function::Print), &mut *text);
         if let Some(column) = rest.column {
             let column = u16::try_from(column + 1).unwrap_or(u16::MAX);
@@ -97,12 +97,12 @@ impl Screen {
         }
     }
 
-    /// Tells what the screen shows: all of it, or what is above the cursor.
-    pub(super) fn tell(&self, text: &mut Text, above_cursor: bool) {
+    /// Appends the contents of the screen to the text: all of it, or the part above the cursor.
+    pub(super) fn write_to(&self, text: &mut Text, above_cursor: bool) {
         let rows = if above_cursor { self.terminal.cursor().row } else { self.rows };
         text.push_rows(self.terminal.primary_screen().visible_lines().take(rows));
         if !self.is_primary() {
-            text.begin_anew();
+            text.start_line();
             text.push_rows(self.terminal.screen().visible_lines());
         }
     }
@@ -117,13 +117,13 @@ impl Settings {
         !(self.unusual || self.margins || self.coloured || self.drawing || self.shifted)
     }
 
-    fn note(&mut self, function: &Function, rows: usize) {
+    fn update(&mut self, function: &Function, rows: usize) {
         use Function::*;
         match function {
             Ris => *self = Self::default(),
             Decrst(modes) => {
                 self.unusual |= modes.as_slice().contains(&DecMode::AutoWrap);
-                // It may bring back saved colours.
+                // It may restore saved colours.
                 self.coloured |= self.was_coloured;
             }
             Decrc | Scorc => self.coloured |= self.was_coloured,

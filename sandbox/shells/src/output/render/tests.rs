@@ -1,4 +1,4 @@
-//! What is shown, and that every way to it shows the same.
+//! Tests of rendering, and that all paths of the renderer show the same.
 
 use avt::Terminal;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn shows_what_a_terminal_would() {
     check("1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n", "1\n2\n3\n4\n5\n6");
     check("  indented  \r\n\r\n", "  indented");
     check("日本\r\n", "日本");
-    // Questions to the terminal: for its cursor, its kind, its colours.
+    // Queries to the terminal: its cursor, its type, its colours.
     check("a\x1b[6nb\x1b[c\x1b]11;?\x07c\x1b[>q", "abc");
 }
 
@@ -45,10 +45,10 @@ fn however_long_output_is_all_of_it_is_shown() {
 }
 
 #[test]
-fn a_program_can_make_the_terminal_forget() {
+fn a_program_can_clear_the_terminal() {
     check("gone\r\n\x1b[H\x1b[2J\x1b[3Jleft\r\n", "left");
     check("1\r\n2\r\n3\r\n4\r\n5\r\n\x1b[3J6", "3\n4\n5\n6");
-    // A reset is no such wish: binary output can contain one.
+    // A reset does not discard output: binary output can contain one.
     check("1\r\n2\r\n3\r\n4\r\n5\r\n\x1bc6", "1\n2\n3\n4\n5\n6");
 }
 
@@ -59,7 +59,7 @@ fn a_full_screen_program_is_shown_while_it_runs() {
 }
 
 #[test]
-fn little_is_shown_without_a_screen() {
+fn plain_lines_are_shown_without_a_screen() {
     let lines = |output: &str| render_lines(output.as_bytes(), SIZE, Colours::Strip);
     assert_eq!(lines("10%\r100%\r\n\x1b[31mred\x1b[0m\ta\r\n").as_deref(), Some("100%\nred     a"));
     assert_eq!(lines("0123456789abc\r\n日本\r\n").as_deref(), Some("0123456789abc\n日本"));
@@ -75,7 +75,7 @@ async fn only_few_render_at_the_same_time() {
     let running = Arc::new(AtomicUsize::new(0));
     let work = (0..20).map(|_| {
         let running = Arc::clone(&running);
-        tokio::spawn(aside(move || {
+        tokio::spawn(render_in_background(move || {
             let beside = running.fetch_add(1, Ordering::SeqCst);
             std::thread::yield_now();
             running.fetch_sub(1, Ordering::SeqCst);
@@ -87,7 +87,7 @@ async fn only_few_render_at_the_same_time() {
     }
 }
 
-/// What the emulator shows that keeps all rows.
+/// The output as an emulator shows it that keeps all rows.
 fn emulate(output: &str, size: Size, colours: Colours) -> String {
     let (columns, rows) = (usize::from(size.columns), usize::from(size.rows));
     let mut terminal = Terminal::with_scrollback(columns, rows, None).unwrap();
@@ -100,13 +100,13 @@ fn emulate(output: &str, size: Size, colours: Colours) -> String {
     let mut text = Text::new(colours);
     text.push_rows(terminal.primary_screen().all_lines());
     if terminal.active_screen_kind() == avt::ScreenKind::Alternate {
-        text.begin_anew();
+        text.start_line();
         text.push_rows(terminal.screen().all_lines());
     }
     text.finish()
 }
 
-/// Something that is printed, or done to the screen.
+/// Generates output and control sequences.
 fn piece() -> impl Strategy<Value = String> {
     let texts = ["a", "word", " ", "    ", "日", "é", "┃", "0123456789", "\u{301}"];
     let controls = ["\r", "\n", "\r\n", "\t", "\x08", "\x0e", "\x0f", "\x0b"];
@@ -145,14 +145,14 @@ fn piece() -> impl Strategy<Value = String> {
         "\x1b[6n",
     ];
     let moves = (0_u8..12, prop::sample::select(b"ABCDEFGHIJKLMPSTXZ@`abdef".to_vec()))
-        .prop_filter("that forgets", |(count, letter)| (*count, *letter) != (3, b'J'))
+        .prop_filter("discards output", |(count, letter)| (*count, *letter) != (3, b'J'))
         .prop_map(|(count, letter)| format!("\x1b[{count}{}", char::from(letter)));
     prop_oneof![
         6 => prop::sample::select(texts.to_vec()).prop_map(String::from),
         4 => prop::sample::select(controls.to_vec()).prop_map(String::from),
         1 => prop::sample::select(escapes.to_vec()).prop_map(String::from),
         2 => moves,
-        // Enough lines to go back to them.
+        // Enough lines to switch back from the screen to plain lines.
         2 => (1_usize..60, "[a-z \t日]{0,14}").prop_map(|(n, line)| format!("{line}\r\n").repeat(n)),
     ]
 }
@@ -173,7 +173,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn the_short_ways_show_what_the_emulator_shows(
+    fn the_fast_paths_show_what_the_emulator_shows(
         output in output(), size in sizes(), colours in either()
     ) {
         let shown = render(output.as_bytes(), size, colours);

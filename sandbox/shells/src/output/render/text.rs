@@ -1,4 +1,4 @@
-//! Rows of a screen, as text again.
+//! Converts rows of a screen to text.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use avt::{Cell, Color, Line, Observation, Observer, Pen};
 
 use super::Colours;
 
-/// Text that grows by rows and lines. Rows that the terminal had to wrap are joined, blanks at the end
-/// of lines are dropped.
+/// Text that grows by rows and lines. Rows that the terminal wrapped are joined, spaces at the end of lines are
+/// removed.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// Where the line begins that a wrapped row has left open.
+    /// The start of the line that a wrapped row has left unfinished.
     line_start: usize,
     colours: Colours,
 }
@@ -25,9 +25,9 @@ impl Text {
         rows.for_each(|row| self.push_row(row));
     }
 
-    /// Lines that have their ends.
+    /// Appends complete lines.
     pub(super) fn push_lines(&mut self, lines: &str) {
-        // The first may go on where a row has wrapped.
+        // The first line may continue a wrapped row.
         let Some(first_end) = memchr::memchr(b'\n', lines.as_bytes()) else { return };
         self.text.push_str(&lines[..first_end]);
         self.end_line();
@@ -35,8 +35,8 @@ impl Text {
         self.line_start = self.text.len();
     }
 
-    /// Drops the blank lines at the end, and makes sure that the next row begins a line.
-    pub(super) fn begin_anew(&mut self) {
+    /// Removes blank lines at the end, and makes sure that the next row begins a new line.
+    pub(super) fn start_line(&mut self) {
         self.text.truncate(self.text.trim_end_matches([' ', '\n']).len());
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -49,7 +49,7 @@ impl Text {
         self.line_start = 0;
     }
 
-    /// Blank lines at the end are dropped.
+    /// Returns the text without blank lines at the end.
     pub(super) fn finish(mut self) -> String {
         self.text.truncate(self.text.trim_end_matches([' ', '\n']).len());
         self.text
@@ -57,7 +57,7 @@ impl Text {
 
     fn push_row(&mut self, row: &Line) {
         match self.colours {
-            // Most of a row is blank, and blanks at its end are dropped.
+            // Most of a row is blank, and spaces at its end are removed.
             Colours::Strip if !row.is_wrapped() => {
                 let used = row.cells().iter().rposition(|cell| cell.char() != ' ');
                 let cells = &row.cells()[..used.map_or(0, |last| last + 1)];
@@ -79,7 +79,7 @@ impl Text {
     }
 }
 
-/// Takes the rows that scroll off the top of the screen.
+/// Receives the rows that scroll off the top of the screen.
 impl Observer for Text {
     type Output = ();
 
@@ -92,7 +92,7 @@ impl Observer for Text {
 
 fn write_with_colours(line: &Line, text: &mut String) {
     let mut current: Option<Pen> = None;
-    // Blank cells at the end would hide the end of the text behind a reset sequence.
+    // Blank cells at the end would put a reset sequence after them and hide where the text ends.
     let used = line.cells().iter().rposition(|cell| cell.char() != ' ' || !cell.pen().is_default());
     for cell in line.cells().iter().take(used.map_or(0, |last| last + 1)) {
         if cell.width() == 0 {
@@ -129,7 +129,7 @@ fn write_pen(pen: &Pen, text: &mut String) {
         (pen.is_strikethrough(), 9),
     ] {
         if set {
-            // Writing to a string does not fail, here and below.
+            // Writing to a string cannot fail, here and below.
             let _ = write!(text, ";{code}");
         }
     }

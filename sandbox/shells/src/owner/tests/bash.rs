@@ -1,11 +1,11 @@
-//! A model of bash with our builtin: what `builtin.c` does with nonces, keys and markers.
+//! A model of bash with our builtin: how `builtin.c` handles nonces, keys and markers.
 
 use std::collections::VecDeque;
 
 use crate::marker::Seq;
 use process_identity::ProcessId;
 
-/// What a text does; its number says which text it is.
+/// A text, identified by its number, and what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) id: u64,
@@ -14,13 +14,13 @@ pub(super) struct Program {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Takes so many steps and ends.
+    /// Takes this many steps and ends.
     Plain(u8),
     /// Ends the shell.
     Exit,
-    /// Turns line editing off, so that the rest is read from the terminal until an interrupt.
+    /// Turns line editing off, so that bash reads the rest from the terminal until an interrupt.
     TurnEditingOff,
-    /// Nothing to run.
+    /// The empty text.
     Nothing,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Nonce {
     End { seq: Seq, value: u64 },
 }
 
-/// What the shell prints. Each token is a few bytes long.
+/// A piece of the shell's output, a few bytes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     Output,
@@ -53,13 +53,13 @@ pub(super) enum Token {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Before it has read its first nonces.
+    /// The shell has not read its first nonces.
     Born,
     StartUp,
     Prompt,
     Evaluating(Program, u8),
     PlainLines(Program),
-    /// A program that somebody has started by hand.
+    /// A program that a person has started by hand has the terminal.
     ByHand,
 }
 
@@ -76,11 +76,11 @@ pub(super) struct Bash {
     code: i32,
 }
 
-/// What a step of the shell has led to.
+/// The result of one step of the shell.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Nothing,
-    /// It has begun to evaluate this text.
+    /// The shell has begun to evaluate this text.
     Began(Program),
     Died(i32),
 }
@@ -104,7 +104,8 @@ impl Bash {
         self.ahead.take().or_else(|| pipe.pop_front())
     }
 
-    /// The last pair of nonces counts; what lies before it was replaced or given up.
+    /// Takes nonces and prints the start marker. The last complete pair counts; earlier nonces were replaced or given
+    /// up.
     fn begin(&mut self, pipe: &mut VecDeque<Nonce>, printed: &mut VecDeque<Token>) -> bool {
         let (mut start, mut found) = (None, None);
         while let Some(nonce) = self.take(pipe) {
@@ -142,7 +143,7 @@ impl Bash {
         }
     }
 
-    /// Goes on by one step.
+    /// Makes one step.
     pub(super) fn step(
         &mut self,
         pipe: &mut VecDeque<Nonce>,
@@ -238,7 +239,7 @@ impl Bash {
         place.map(|place| self.keys.remove(place)).is_some()
     }
 
-    /// Whether there is nothing that it would do by itself.
+    /// Whether the shell would do nothing in a step.
     pub(super) fn is_quiet(&self) -> bool {
         match self.mode {
             Mode::Prompt => self.keys.is_empty(),

@@ -1,4 +1,4 @@
-//! Cases that random steps rarely meet, or that have a better end than "unknown".
+//! Cases that random steps rarely produce, or whose expected result is more specific than "unknown".
 
 use super::{
     Rule,
@@ -11,20 +11,20 @@ use crate::state::{Ended, Phase};
 type Case = (&'static str, fn(World) -> Check);
 
 const CASES: &[Case] = &[
-    ("a command has its code", code_of_a_command),
-    ("a program of the prompt may end", program_of_the_prompt),
-    ("a nonce that went with its owner is renewed", renewed_nonce),
-    ("the start of a command is no proof that its end is heard", renewed_before_start),
-    ("a command that cannot be heard of is given up", given_up),
+    ("a command has its own exit code", code_of_a_command),
+    ("the owner waits for a program of PROMPT_COMMAND", program_of_the_prompt),
+    ("a nonce that was lost with its owner is renewed", renewed_nonce),
+    ("a start marker does not prove that the end marker will be accepted", renewed_before_start),
+    ("a command that cannot report its end is given up", given_up),
     ("recorder and shell die together", recorder_with_shell),
     ("the recorder dies soon after the shell", recorder_after_shell),
     ("a recorder that dies before it opens the log is replaced", unborn_recorder),
-    ("a report that a Ctrl-C has swallowed is asked for", swallowed_report),
+    ("a report that Ctrl-C has discarded is requested again", discarded_report),
     ("an interrupted command that has not begun never does", cancelled),
-    ("a shell that is closed by a silent tmux is closed at once", silent_tmux),
+    ("closing does not wait for a tmux that does not answer", silent_tmux),
 ];
 
-/// Tries all cases, with a rule broken or none.
+/// Runs all cases, with one rule broken or none.
 pub(super) fn all(broken: Option<Rule>) -> Check {
     CASES.iter().try_for_each(|(name, case)| {
         case(World::new(broken)).map_err(|violation| format!("{name}: {violation}"))
@@ -42,11 +42,11 @@ fn expect(holds: bool, what: &str) -> Check {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
-/// A text of some steps.
+/// A text that takes some steps.
 const LONG: u8 = 9;
 
 impl World {
-    /// Lets everything go on for some time.
+    /// Lets everything run for some time.
     fn live_for(&mut self, time: u64) -> Check {
         let end = self.now + time;
         while self.now < end {
@@ -66,7 +66,7 @@ impl World {
             }
             self.go_on()?;
         }
-        Err("it does not begin".into())
+        Err("the command does not begin".into())
     }
 
     fn code_of(&self, text: u64) -> Option<(i32, Ended)> {
@@ -81,7 +81,7 @@ impl World {
         expect(has == Some((code, Ended::AtPrompt)), &format!("its code is {has:?}"))
     }
 
-    /// The command has the code of its shell, and the next one runs soon.
+    /// Checks that the command has the exit code of its shell, and that the next command runs soon.
     fn expect_replacement(&mut self, text: u64) -> Check {
         self.live_for(5000)?;
         let has = self.code_of(text);
@@ -112,7 +112,8 @@ fn program_of_the_prompt(mut world: World) -> Check {
     world.expect_code(text)
 }
 
-/// The owner is killed when it has written the digest of a new nonce, and before it has given that to the shell.
+/// The owner is killed after it has written the digest of a new end nonce, and before it has given that nonce to the
+/// shell.
 fn renewed_nonce(mut world: World) -> Check {
     world.live_for(100)?;
     let text = world.run(LONG)?;
@@ -126,7 +127,7 @@ fn renewed_nonce(mut world: World) -> Check {
     world.expect_code(text)
 }
 
-/// As before, and the start marker reaches the next owner.
+/// As in [`renewed_nonce`], and the start marker reaches the next owner.
 fn renewed_before_start(mut world: World) -> Check {
     world.live_for(100)?;
     let text = world.run(LONG)?;
@@ -140,7 +141,7 @@ fn renewed_before_start(mut world: World) -> Check {
     world.expect_code(text)
 }
 
-/// The digests on the disk are of a command that no shell knows.
+/// The digests on disk are of a command that the shell does not know.
 fn given_up(mut world: World) -> Check {
     world.live_for(100)?;
     world.run(LONG)?;
@@ -163,7 +164,7 @@ fn recorder_with_shell(mut world: World) -> Check {
     world.expect_replacement(text)
 }
 
-/// The next shell is there, and its first words are on their way to the recorder.
+/// The next shell is running, and its first markers are on their way to the recorder.
 fn recorder_after_shell(mut world: World) -> Check {
     world.live_for(100)?;
     let text = world.run(LONG)?;
@@ -183,7 +184,7 @@ fn recorder_after_shell(mut world: World) -> Check {
 fn unborn_recorder(mut world: World) -> Check {
     world.live_for(100)?;
     world.terminal.recorder = None;
-    // The next one is there, and is killed before it has opened the log.
+    // The next recorder is killed before it has opened the log.
     while world.terminal.recorder.is_none() {
         world.notice()?;
         world.tmux()?;
@@ -193,12 +194,12 @@ fn unborn_recorder(mut world: World) -> Check {
     world.expect_next_command()
 }
 
-fn swallowed_report(mut world: World) -> Check {
+fn discarded_report(mut world: World) -> Check {
     world.live_for(100)?;
     let text = world.run(LONG)?;
     world.until_begun()?;
     while world.shell()? {}
-    // What the terminal has not delivered goes with it.
+    // The interrupt discards output that the terminal has not delivered.
     world.interrupt()?;
     world.tmux()?;
     world.live_for(5000)?;
@@ -221,7 +222,7 @@ fn silent_tmux(mut world: World) -> Check {
     world.terminal.is_stopped = true;
     world.ask(crate::owner::Request::Close)?;
     world.pass(300)?;
-    expect(world.calls.is_empty(), "somebody waits")?;
+    expect(world.calls.is_empty(), "a caller is still waiting")?;
     let phase = world.owner.as_ref().unwrap().status().phase;
     expect(phase == Phase::Closed, &format!("it is {phase:?}"))
 }

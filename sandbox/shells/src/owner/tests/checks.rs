@@ -1,4 +1,4 @@
-//! What must hold in the simulated world.
+//! The properties that must hold in the simulated world.
 
 use super::{
     bash::{Kind as TextKind, Program},
@@ -11,7 +11,7 @@ use crate::{
     state::{Ended, JobStatus, Phase},
 };
 
-/// How long a caller may wait for the end of a shell, in milliseconds.
+/// How long a caller of `close` may wait, in milliseconds.
 pub(super) const CLOSE_LIMIT: u64 = 1000;
 
 impl World {
@@ -43,7 +43,7 @@ impl World {
             return Err(format!("command {seq} ends where nobody knows"));
         }
         if let Some((code, ended)) = self.told.get(&seq) {
-            // A code that was unknown stays so, and one that was known stays what it was.
+            // A known code must not change, and an unknown one must stay unknown.
             let is_other = *code != result.exit_code && result.exit_code >= 0;
             if is_other && *ended == Ended::AtPrompt {
                 return Err(format!("command {seq} had code {code}, now {}", result.exit_code));
@@ -77,7 +77,7 @@ impl World {
         Ok(())
     }
 
-    /// What must hold at any time.
+    /// Checks the properties that must hold at any time.
     pub(super) fn check(&self) -> Check {
         let too_late = self
             .calls

@@ -1,14 +1,15 @@
-//! The owner in a simulated world, without tmux: markers are lost, late, doubled and out of order; owner, recorder,
-//! shell and tmux are killed at any step; callers interrupt and close at any step.
+//! The owner in a simulated world without tmux: markers are lost, late, doubled and reordered; owner, recorder, shell
+//! and tmux are killed at any step; callers interrupt and close at any step.
 //!
-//! What must hold, whatever happens (see `checks.rs`):
+//! Properties that must always hold (see `checks.rs`):
 //!
-//! - A text is evaluated at most once, and never after its result was told.
-//! - Every call is answered once, and every command has one result, which is the true one or says that it is unknown.
-//! - Once nothing disturbs it any more, the machine comes to rest.
-//! - Closing is answered soon, although tmux is stopped.
+//! - A text is evaluated at most once, and never after its result was reported.
+//! - Every call is answered once, and every command has one result, which is correct or says that it is unknown.
+//! - Once the disturbances stop, the owner comes to rest.
+//! - Closing is answered soon, even if tmux is stopped.
 //!
-//! Each rule of the owner is there for one of these. [`every_rule_matters`] breaks one at a time and finds the harm.
+//! Each rule of the owner exists for one of these properties. [`every_rule_matters`] breaks one rule at a time and
+//! checks that a property is violated.
 
 mod bash;
 mod cases;
@@ -27,7 +28,7 @@ use proptest::{
 use step::Step;
 use world::World;
 
-/// Rules that a test can break.
+/// The rules that a test can break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     CancelTakesNoncesBack,
@@ -71,10 +72,10 @@ const RULES: [Rule; 18] = [
     Rule::SlowStartsAreKilled,
 ];
 
-/// Steps in one life of a world.
+/// The most steps in one simulated world.
 const STEPS: usize = 120;
 
-/// Lets a world live through some steps and come to rest.
+/// Runs a world through some steps and lets it come to rest.
 fn live(broken: Option<Rule>, steps: &[Step]) -> Result<(), String> {
     let mut world = World::new(broken);
     for step in steps {
@@ -86,16 +87,16 @@ fn live(broken: Option<Rule>, steps: &[Step]) -> Result<(), String> {
 fn runner(cases: u32, shrinks: u32) -> TestRunner {
     let config =
         Config { cases, max_shrink_iters: shrinks, failure_persistence: None, ..Config::default() };
-    // The same worlds each time, so that a broken rule is found or not found, and nothing in between.
+    // The same worlds each time, so that the result is reproducible.
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
-/// What goes wrong in many random worlds, if anything does.
+/// Returns a violation found in many random worlds, if there is one.
 fn violation(broken: Option<Rule>, cases: u32, shrinks: u32) -> Option<String> {
     let lives = |numbers: Vec<(u16, u8)>| {
         let steps = numbers.iter().map(|(which, detail)| Step::of(*which, *detail));
         let mut steps: Vec<_> = steps.collect();
-        // In half of the worlds the owner must find everything out without callers that wait.
+        // In half of the worlds the owner must notice everything without the help of waiting callers.
         if numbers[0].1.is_multiple_of(2) {
             steps.retain(|step| !step.loses_unseen());
         }

@@ -1,4 +1,4 @@
-//! What the simulated world does with the owner's effects, and what tmux makes of questions.
+//! Carries out the owner's effects in the simulated world, and the commands of the simulated tmux.
 
 use super::{
     bash::{Bash, Key, Mode, Nonce},
@@ -8,7 +8,9 @@ use super::{
 use crate::{
     Error,
     marker::Kind,
-    owner::{Effect, Event, Held, Look, OwnKeys, PaneSight, Reads, Sight, TextState},
+    owner::{
+        Effect, Event, Finding, Inspection, OwnKeys, PaneStatus, PipeContent, ReadMode, TextState,
+    },
 };
 
 fn refused() -> Error {
@@ -31,7 +33,9 @@ impl World {
 
     pub(super) fn perform(&mut self, effect: Effect) -> Result<Option<Event>, String> {
         let event = match effect {
-            Effect::Look { seq, look } => Some(Event::Seen { seq, sight: self.look(look) }),
+            Effect::Inspect { seq, inspection } => {
+                Some(Event::Inspected { seq, finding: self.inspect(inspection) })
+            }
             Effect::FindShell => {
                 self.terminal.bash.as_ref().map(|bash| Event::ShellFound(bash.leader))
             }
@@ -45,7 +49,7 @@ impl World {
                     self.text = Self::program(&text);
                 }
                 let event = Event::TextWritten { seq, result: result.map(|()| TextState::Wanted) };
-                // Long ones are written on another thread.
+                // Stands for a long text, which is written on another thread.
                 if self.text.id.is_multiple_of(5) {
                     self.pending.push(event);
                     None
@@ -66,9 +70,9 @@ impl World {
             Effect::TakeNoncesBack { seq, why } => {
                 let is_start = |nonce: &Nonce| matches!(nonce, Nonce::Start { .. });
                 let has_start = self.pipe.iter().any(is_start);
-                let held = if has_start { Held::Nonces } else { Held::Nothing };
+                let found = if has_start { PipeContent::Nonces } else { PipeContent::Nothing };
                 self.pipe.clear();
-                Some(Event::NoncesTakenBack { seq, held, why })
+                Some(Event::NoncesTakenBack { seq, found, why })
             }
             Effect::RenewEndNonce => {
                 if !self.is_disk_full {
@@ -78,7 +82,7 @@ impl World {
                 }
                 None
             }
-            Effect::CallWithNothing { seq } => {
+            Effect::ProbeStartingShell { seq } => {
                 if !self.is_disk_full {
                     self.text = super::bash::Program { id: 0, kind: super::bash::Kind::Nothing };
                     self.pipe.clear();
@@ -106,15 +110,15 @@ impl World {
                 }
                 None
             }
-            Effect::OrderRecorder => {
+            Effect::StartRecorder => {
                 self.ask_tmux(Question::Record)?;
                 None
             }
-            Effect::AskPane => {
-                self.ask_tmux(Question::AskPane)?;
+            Effect::QueryPane => {
+                self.ask_tmux(Question::QueryPane)?;
                 None
             }
-            Effect::Press(OwnKeys::Run | OwnKeys::Call) => {
+            Effect::Press(OwnKeys::Run | OwnKeys::TypeRun) => {
                 self.ask_tmux(Question::Keys(vec![Key::Run]))?;
                 None
             }
@@ -159,32 +163,32 @@ impl World {
                 self.answered(call, reply.map(drop))?;
                 None
             }
-            Effect::Tidy { .. } => {
-                self.tidying_since = Some(self.now);
+            Effect::CleanUp { .. } => {
+                self.cleaning_since = Some(self.now);
                 self.ask_tmux(Question::Kill)?;
                 None
             }
-            Effect::NudgeServer | Effect::Publish | Effect::Finish => None,
+            Effect::SendServerSigchld | Effect::Publish | Effect::Finish => None,
         };
         Ok(event)
     }
 
-    fn look(&self, look: Look) -> Sight {
+    fn inspect(&self, inspection: Inspection) -> Finding {
         let mode = self.terminal.bash.as_ref().map(|bash| bash.mode);
-        match look {
-            Look::Foreground => Sight::Foreground { is_taken: mode == Some(Mode::ByHand) },
-            Look::Shell => Sight::Shell {
-                reads: match mode {
-                    Some(Mode::Prompt) => Reads::AtPrompt,
-                    Some(Mode::PlainLines(_)) => Reads::PlainLines,
-                    _ => Reads::Nothing,
+        match inspection {
+            Inspection::Foreground => Finding::Foreground { is_taken: mode == Some(Mode::ByHand) },
+            Inspection::Shell => Finding::Shell {
+                mode: match mode {
+                    Some(Mode::Prompt) => ReadMode::AtPrompt,
+                    Some(Mode::PlainLines(_)) => ReadMode::PlainLines,
+                    _ => ReadMode::Nothing,
                 },
             },
-            Look::Starting => Sight::Starting { is_at_prompt: mode == Some(Mode::Prompt) },
+            Inspection::Starting => Finding::Starting { is_at_prompt: mode == Some(Mode::Prompt) },
         }
     }
 
-    /// tmux does what it was asked first; says whether there was anything.
+    /// Lets tmux carry out its oldest command. Returns whether there was one.
     pub(super) fn tmux(&mut self) -> Result<bool, String> {
         if self.terminal.is_stopped || !self.terminal.is_alive {
             return Ok(false);
@@ -222,32 +226,32 @@ impl World {
                 if result.is_ok() {
                     self.start_recorder();
                 }
-                self.pending.push(Event::RecorderOrdered(result));
+                self.pending.push(Event::RecorderStarted(result));
             }
-            Question::AskPane => {
-                let sight = if self.terminal.bash.is_some() {
-                    PaneSight::Alive
+            Question::QueryPane => {
+                let finding = if self.terminal.bash.is_some() {
+                    PaneStatus::Alive
                 } else if self.deliver() {
-                    // A pane counts as dead only when everything that was printed in it was passed on.
-                    PaneSight::Dying
+                    // tmux marks a pane as dead only after it has passed on all its output.
+                    PaneStatus::Dying
                 } else {
-                    PaneSight::Dead(self.terminal.code.unwrap_or(1))
+                    PaneStatus::Dead(self.terminal.code.unwrap_or(1))
                 };
-                self.pending.push(Event::PaneSeen(Ok(sight)));
+                self.pending.push(Event::PaneQueried(Ok(finding)));
             }
             Question::Resize(call, size) => {
                 self.pending.push(Event::Resized { call, size, result: Ok(()) });
             }
             Question::Kill => self.end_all(life),
         }
-        // Nobody hears answers to questions of an owner that was killed.
+        // Answers for a killed owner reach nobody.
         if life != self.life {
             self.pending.truncate(known);
         }
         Ok(true)
     }
 
-    /// The former recorder writes what it has and ends.
+    /// Starts a recorder; the previous one writes what it has and ends.
     fn start_recorder(&mut self) {
         self.end_recorder();
         let process = self.process();
@@ -262,25 +266,25 @@ impl World {
         self.terminal.recorder = None;
     }
 
-    /// The pane, its processes and its files are gone.
+    /// Ends the pane, its processes and its files.
     fn end_all(&mut self, life: u32) {
         while self.deliver() {}
         self.shell_died(129);
         self.end_recorder();
         self.entry = None;
-        if life == self.life && self.tidying_since.take().is_some() {
-            self.pending.extend([Event::PaneKilled, Event::Tidied]);
+        if life == self.life && self.cleaning_since.take().is_some() {
+            self.pending.extend([Event::PaneKilled, Event::CleanedUp]);
         }
     }
 
-    /// tmux does not answer: the processes are ended without it.
+    /// Ends the processes without tmux, which does not answer.
     pub(super) fn end_without_tmux(&mut self) -> Check {
-        self.tidying_since = None;
+        self.cleaning_since = None;
         self.tell(Event::TmuxSilent)?;
         self.shell_died(137);
         self.end_recorder();
         self.entry = None;
-        self.pending.push(Event::Tidied);
+        self.pending.push(Event::CleanedUp);
         Ok(())
     }
 
@@ -308,9 +312,11 @@ impl World {
                     self.pending.push(Event::Launched { seq, result: Err(Error::ServerGone) });
                 }
                 Question::Record => {
-                    self.pending.push(Event::RecorderOrdered(Err(Error::ServerGone)));
+                    self.pending.push(Event::RecorderStarted(Err(Error::ServerGone)));
                 }
-                Question::AskPane => self.pending.push(Event::PaneSeen(Err(Error::ServerGone))),
+                Question::QueryPane => {
+                    self.pending.push(Event::PaneQueried(Err(Error::ServerGone)));
+                }
                 Question::Resize(call, size) => {
                     let result = Err(Error::ServerGone);
                     self.pending.push(Event::Resized { call, size, result });
@@ -324,7 +330,7 @@ impl World {
         Ok(())
     }
 
-    /// The owner hears one of the answers; says whether there was any.
+    /// Passes one of the waiting answers to the owner. Returns whether there was one.
     pub(super) fn answer(&mut self, which: usize) -> Result<bool, String> {
         if self.pending.is_empty() || self.owner.is_none() {
             return Ok(false);
@@ -334,7 +340,7 @@ impl World {
         Ok(true)
     }
 
-    /// The owner hears of the end of a process; says whether there was any.
+    /// Lets the owner notice the end of a process. Returns whether there was one.
     pub(super) fn notice(&mut self) -> Result<bool, String> {
         let Some(owner) = &self.owner else { return Ok(false) };
         let bash = self.terminal.bash.as_ref().map(|bash| bash.leader);

@@ -1,4 +1,4 @@
-//! The simulated world when nothing disturbs it any more, and its time.
+//! The simulated world after the disturbances have stopped, and its clock.
 
 use super::{
     bash::Mode,
@@ -7,17 +7,17 @@ use super::{
 };
 use crate::owner::{Event, Owner};
 
-/// How long tmux may be silent before a closing shell is ended without it, in milliseconds.
+/// How long tmux may take before a closing shell is cleaned up without it, in milliseconds.
 const SILENCE: u64 = 200;
-/// Within which time and with how many steps the machine comes to rest.
+/// The time in milliseconds and the number of steps within which the owner must come to rest.
 const REST_LIMIT: u64 = 900_000;
 const REST_STEPS: u32 = 3000;
 
 impl World {
-    /// Nothing disturbs the machine any more: it comes to rest, and nobody waits for anything then.
+    /// Stops all disturbances, and checks that the owner comes to rest and that no caller is left waiting.
     pub(super) fn come_to_rest(&mut self) -> Check {
         self.is_disk_full = false;
-        // Longer than anybody may wait for the end of a shell, though tmux is stopped.
+        // Longer than a caller of `close` may wait, while tmux may be stopped.
         self.pass(CLOSE_LIMIT + 1)?;
         self.check()?;
         self.terminal.is_stopped = false;
@@ -41,13 +41,13 @@ impl World {
             }
             self.check()?;
             if self.now > limit {
-                return Err("the machine does not come to rest in time".into());
+                return Err("the owner does not come to rest in time".into());
             }
         }
-        Err("the machine does not come to rest".into())
+        Err("the owner does not come to rest".into())
     }
 
-    /// Everything goes on that can; says whether there was anything.
+    /// Lets every part make one step. Returns whether any part had something to do.
     pub(super) fn go_on(&mut self) -> Result<bool, String> {
         let mut has_gone_on = self.tmux()?;
         has_gone_on |= self.shell()?;
@@ -65,20 +65,20 @@ impl World {
         let owner = self.owner.as_ref().and_then(Owner::next_deadline);
         let owner = owner.map(|time| time.saturating_duration_since(self.base).as_millis());
         let owner = owner.map(|time| u64::try_from(time).unwrap().max(self.now));
-        let tidying = self.tidying_since.map(|since| (since + SILENCE).max(self.now));
-        Some(owner.into_iter().chain(tidying).min()? - self.now)
+        let cleanup = self.cleaning_since.map(|since| (since + SILENCE).max(self.now));
+        Some(owner.into_iter().chain(cleanup).min()? - self.now)
     }
 
-    /// Lets time pass, with everything that is due.
+    /// Lets time pass and handles every deadline on the way.
     pub(super) fn pass(&mut self, time: u64) -> Check {
         let end = self.now + time;
-        // No answer takes that long that was given.
+        // Answers that are on their way arrive sooner than this.
         while time > 100 && self.answer(0)? {}
         for _ in 0..10_000 {
             match self.next_deadline() {
                 Some(wait) if self.now + wait <= end => {
                     self.now += wait;
-                    if self.tidying_since.is_some_and(|since| since + SILENCE <= self.now) {
+                    if self.cleaning_since.is_some_and(|since| since + SILENCE <= self.now) {
                         self.end_without_tmux()?;
                     } else {
                         self.tell(Event::TimePassed)?;
@@ -90,6 +90,6 @@ impl World {
                 }
             }
         }
-        Err("the owner is busy with nothing".into())
+        Err("the owner sets deadlines without end".into())
     }
 }

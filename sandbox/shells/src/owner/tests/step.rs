@@ -1,37 +1,37 @@
-//! One thing that happens in the simulated world.
+//! The steps of the simulated world.
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     /// A caller runs a text of some kind.
     Run(u8),
-    /// The latest caller that wants to run something goes away.
+    /// The latest caller of a run request goes away.
     GoAway,
     /// A caller presses Ctrl-C.
     Interrupt,
     Close,
     Export,
     Resize,
-    /// A waiting caller looks at a quiet command.
+    /// A waiting caller reports that the shell looks idle.
     LookAtQuiet,
-    /// Somebody starts a program by hand, or it ends.
+    /// A person starts a program by hand, or that program ends.
     ByHand,
-    /// A person presses Ctrl-C at the terminal, of which the owner hears nothing.
+    /// A person presses Ctrl-C at the terminal, which the owner does not notice.
     InterruptByHand,
-    /// Everything goes on for so many rounds, as it does when nothing disturbs it.
+    /// Everything runs for this many rounds without disturbance.
     GoOn(u8),
-    /// tmux does what it was asked first.
+    /// tmux carries out its oldest command.
     Tmux,
-    /// The shell goes on.
+    /// The shell makes one step.
     Shell,
-    /// Something printed reaches the recorder.
+    /// A piece of output reaches the recorder.
     Deliver,
-    /// The recorder works on what it has.
+    /// The recorder processes a piece of output.
     Record,
     /// The owner reads the index.
     Read,
-    /// The owner hears an answer, of the many that are on their way.
+    /// The owner receives one of the answers that are on their way.
     Answer(u8),
-    /// The owner hears of the end of a process.
+    /// The owner notices the end of a process.
     Notice,
     /// Milliseconds pass.
     Pass(u16),
@@ -44,18 +44,18 @@ pub(super) enum Step {
     KillTmux,
     StopTmux,
     ContinueTmux,
-    /// The owner is killed; requests that are still in its memory go with it.
+    /// The owner is killed; commands to tmux that are still in its memory are lost.
     KillOwner(u8),
     Adopt,
-    /// The lease of a killed owner runs out, and the keeper's sweep ends everything.
+    /// The lease of a killed owner ends, and the keeper's sweep ends everything.
     Sweep,
     FillDisk,
     FreeDisk,
-    /// The next shells die in their start-up files, so many of them.
+    /// This many of the next shells die in their start-up files.
     BreakStartUp(u8),
 }
 
-/// Steps, and how often each comes compared with the others.
+/// The steps with their relative frequencies.
 const WEIGHTS: [(Step, u16); 33] = [
     (Step::Run(0), 12),
     (Step::GoAway, 2),
@@ -93,7 +93,7 @@ const WEIGHTS: [(Step, u16); 33] = [
 ];
 
 impl Step {
-    /// Whether something may be lost by it of which only a caller that waits can know.
+    /// Whether this step may cause a loss that only a waiting caller can notice.
     pub(super) fn loses_unseen(self) -> bool {
         const TURNS_EDITING_OFF: u8 = 1;
         matches!(
@@ -105,7 +105,7 @@ impl Step {
         )
     }
 
-    /// The step that two numbers stand for: which it is, and its detail.
+    /// Decodes a step from two numbers: its kind and its detail.
     pub(super) fn of(which: u16, detail: u8) -> Self {
         let mut rest = which % WEIGHTS.iter().map(|(_, weight)| weight).sum::<u16>();
         for (step, weight) in WEIGHTS {

@@ -5,34 +5,34 @@ use std::collections::VecDeque;
 use super::bash::{Bash, Key, Token};
 use crate::{
     marker::{EndReport, Marker, Seq},
-    output::index::{Line, What},
+    output::index::{IndexEvent, IndexLine},
     owner::CallId,
 };
 use process_identity::ProcessId;
 
-/// What tmux was asked.
+/// A command for tmux.
 #[derive(Debug)]
 pub(super) enum Question {
     Keys(Vec<Key>),
     KeysFor(CallId, Vec<Key>),
     Launch { seq: Seq, is_recorded: bool },
     Record,
-    AskPane,
+    QueryPane,
     Resize(CallId, crate::ledger::Size),
     Kill,
 }
 
-/// The server.
+/// The tmux server and its pane.
 #[derive(Debug)]
 pub(super) struct Terminal {
     pub(super) is_alive: bool,
     pub(super) is_stopped: bool,
-    /// With the number of the owner that asks.
+    /// The commands that tmux has not carried out, each with the number of the owner that sent it.
     pub(super) questions: VecDeque<(u32, Question)>,
     pub(super) bash: Option<Bash>,
-    /// How the latest shell has ended.
+    /// The exit code of the latest shell.
     pub(super) code: Option<i32>,
-    /// Printed, and not passed on to the recorder.
+    /// Output that was not passed on to the recorder yet.
     pub(super) printed: VecDeque<Token>,
     pub(super) recorder: Option<Recording>,
 }
@@ -41,14 +41,14 @@ pub(super) struct Terminal {
 pub(super) struct Recording {
     pub(super) process: ProcessId,
     is_open: bool,
-    /// tmux has taken the pane from it: it ends when it has nothing left.
+    /// tmux has disconnected it from the pane: it ends when it has processed all output.
     pub(super) is_last: bool,
     pub(super) tokens: VecDeque<Token>,
     last_start: Option<Seq>,
     last_end: Option<Seq>,
 }
 
-/// The nonces by which the recorder confirms markers.
+/// The nonces that the recorder accepts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Digests {
     pub(super) seq: Seq,
@@ -69,18 +69,18 @@ impl Recording {
         }
     }
 
-    /// Writes one line or one piece of output; says whether there was something to do.
+    /// Processes one piece of output. Returns whether there was something to do.
     pub(super) fn step(
         &mut self,
         digests: Digests,
         log: &mut u64,
-        line: impl Fn(u64, What) -> Line,
-        index: &mut Vec<Line>,
+        line: impl Fn(u64, IndexEvent) -> IndexLine,
+        index: &mut Vec<IndexLine>,
     ) -> bool {
         if !self.is_open {
             self.is_open = true;
             let process = self.process;
-            index.push(line(*log, What::Opened { recorder: process }));
+            index.push(line(*log, IndexEvent::Opened { recorder: process }));
             return true;
         }
         let Some(token) = self.tokens.pop_front() else { return false };
@@ -95,7 +95,7 @@ impl Recording {
             _ => None,
         };
         match marker {
-            Some(marker) => index.push(line(*log, What::Marker(marker))),
+            Some(marker) => index.push(line(*log, IndexEvent::Marker(marker))),
             None => *log += 10,
         }
         true

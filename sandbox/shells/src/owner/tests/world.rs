@@ -1,4 +1,4 @@
-//! The simulated world: files, pipe, tmux, shell, recorder and callers around one owner, and what must hold in it.
+//! The simulated world around one owner: files, pipe, tmux, shell, recorder and callers.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -15,16 +15,16 @@ use crate::{
     input::Key as NamedKey,
     ledger::{Entry, Size},
     marker::{Expected, Kind, Seq},
-    output::index::{Line, What},
-    owner::{CallId, Event, Found, Moment, Owner, Request, Text},
+    output::index::{IndexEvent, IndexLine},
+    owner::{CallId, Event, Inherited, Moment, Owner, Request, Text},
     state::{Ended, JobStatus},
 };
 use process_identity::ProcessId;
 
-/// How long a shell may take to its first prompt.
+/// How long a shell may take to reach its first prompt.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Stands for the length of the log where the owner is not told of it.
+/// Stands for the length of the log in events that do not provide it to the owner.
 pub(super) const UNKNOWN_END: u64 = u64::MAX;
 
 pub(super) type Check = Result<(), String>;
@@ -32,10 +32,10 @@ pub(super) type Check = Result<(), String>;
 pub(super) struct World {
     broken: Option<Rule>,
     pub(super) base: Instant,
-    /// Milliseconds since the beginning.
+    /// Milliseconds since the start of the world.
     pub(super) now: u64,
     pub(super) owner: Option<Owner>,
-    /// How many owners there were before.
+    /// The number of earlier owners.
     pub(super) life: u32,
     pub(super) terminal: Terminal,
     pub(super) pipe: VecDeque<Nonce>,
@@ -43,24 +43,24 @@ pub(super) struct World {
     pub(super) text: Program,
     /// The ledger on disk.
     pub(super) entry: Option<Entry>,
-    pub(super) index: Vec<Line>,
+    pub(super) index: Vec<IndexLine>,
     pub(super) read: usize,
     pub(super) log: u64,
     pub(super) is_disk_full: bool,
     /// Answers on their way to the owner.
     pub(super) pending: Vec<Event>,
-    /// Since when a closing shell is being ended.
-    pub(super) tidying_since: Option<u64>,
-    /// Callers without an answer: whether they close, and since when they wait.
+    /// When the cleanup of the shell started.
+    pub(super) cleaning_since: Option<u64>,
+    /// Callers that have no answer yet.
     pub(super) calls: BTreeMap<CallId, Call>,
-    /// Callers that do not wait any more.
+    /// Callers that have gone away.
     pub(super) gone: BTreeSet<CallId>,
     pub(super) jobs: BTreeMap<Seq, JobStatus>,
     pub(super) texts: BTreeMap<u64, Truth>,
-    /// Which text a command has run, whoever has owned the shell.
+    /// The text of each command, across all owners.
     pub(super) handed_over: BTreeMap<Seq, u64>,
     pub(super) told: BTreeMap<Seq, (i32, Ended)>,
-    /// Something was lost of which only a waiting caller can know.
+    /// Whether something was lost that only a waiting caller can notice.
     pub(super) needs_waiter: bool,
     pub(super) broken_starts: u8,
     next: u64,
@@ -116,7 +116,7 @@ impl World {
             log: 0,
             is_disk_full: false,
             pending: Vec::new(),
-            tidying_since: None,
+            cleaning_since: None,
             calls: BTreeMap::new(),
             gone: BTreeSet::new(),
             jobs: BTreeMap::new(),
@@ -159,7 +159,7 @@ impl World {
         self.digests = Digests { seq, is_command: kind == Kind::Command, start, end };
     }
 
-    /// Tells the owner of an event, after what is in the index, as the driver does.
+    /// Passes an event to the owner, after the lines of the index, as the driver does.
     pub(super) fn tell(&mut self, event: Event) -> Check {
         self.read_index()?;
         self.tell_at_once(event)
@@ -198,11 +198,11 @@ impl World {
         let is_close = matches!(request, Request::Close);
         let is_run = matches!(request, Request::Run(_));
         self.calls.insert(call, Call { since: self.now, is_close, is_run });
-        self.tell(Event::Asked { call, request })?;
+        self.tell(Event::Requested { call, request })?;
         Ok(call)
     }
 
-    /// Runs a new text and says its number.
+    /// Runs a new text and returns its number.
     pub(super) fn run(&mut self, kind: u8) -> Result<u64, String> {
         let id = self.fresh() * 16 + u64::from(kind);
         self.texts.insert(id, Truth::default());
@@ -220,7 +220,7 @@ impl World {
         Program { id, kind }
     }
 
-    /// One thing happens.
+    /// Carries out one step.
     pub(super) fn take(&mut self, step: Step) -> Check {
         self.now += 1;
         match step {
@@ -254,7 +254,7 @@ impl World {
             Step::Pass(time) => self.pass(u64::from(time))?,
             Step::LoseMarker | Step::DoubleMarker | Step::SwapMarkers => self.disturb(step),
             Step::DoubleLine => {
-                let line = self.index.last().filter(|it| matches!(it.what, What::Marker(_)));
+                let line = self.index.last().filter(|it| matches!(it.event, IndexEvent::Marker(_)));
                 self.index.extend(line.cloned());
             }
             Step::KillRecorder => self.terminal.recorder = None,
@@ -318,12 +318,12 @@ impl World {
         self.pending.clear();
         self.calls.clear();
         self.jobs.clear();
-        self.tidying_since = None;
+        self.cleaning_since = None;
         let rest = rest % (self.terminal.questions.len() + 1);
         self.terminal.questions.truncate(rest);
     }
 
-    /// Another owner takes over what lies on the disk.
+    /// A new owner adopts the shell from the files on disk.
     pub(super) fn adopt(&mut self) -> Check {
         if self.owner.is_some() || !self.terminal.is_alive {
             return Ok(());
@@ -332,14 +332,14 @@ impl World {
         let leader = self.terminal.bash.as_ref().map(|bash| bash.leader);
         entry.leader = leader.unwrap_or(entry.leader);
         let recorder = self.terminal.recorder.as_ref().map(|recorder| recorder.process);
-        let opened = self.index.iter().rev().find_map(|line| match line.what {
-            What::Opened { recorder } => Some(Some(recorder)),
-            What::Closed => Some(None),
+        let opened = self.index.iter().rev().find_map(|line| match line.event {
+            IndexEvent::Opened { recorder } => Some(Some(recorder)),
+            IndexEvent::Closed => Some(None),
             _ => None,
         });
         let Digests { seq, is_command, .. } = self.digests;
         let kind = if is_command { Kind::Command } else { Kind::StartUp };
-        let found = Found {
+        let found = Inherited {
             shell: entry.leader,
             entry,
             expected: Expected { seq, kind, start: String::new(), end: String::new() },
@@ -365,7 +365,7 @@ impl World {
         }
     }
 
-    /// For a step that needs to know that something can only be noticed by somebody who waits.
+    /// Records a loss that only a waiting caller can notice.
     pub(super) fn note_need_of_waiter(&mut self) {
         self.needs_waiter = true;
     }
@@ -393,7 +393,7 @@ impl World {
         Ok(true)
     }
 
-    /// Keys reach the terminal. With a Ctrl-C the kernel throws away what the terminal has not delivered.
+    /// Delivers keys to the terminal. Ctrl-C discards output that the terminal has not delivered, as on Linux.
     pub(super) fn press(&mut self, keys: Vec<Key>) {
         if keys.contains(&Key::Interrupt) {
             self.terminal.printed.clear();
@@ -419,11 +419,11 @@ impl World {
             return false;
         }
         let wall = self.wall();
-        let line = |offset, what| Line { offset, at: wall, what };
+        let line = |offset, event| IndexLine { offset, at: wall, event };
         let Some(recorder) = &mut self.terminal.recorder else { return false };
         let has_done = recorder.step(self.digests, &mut self.log, line, &mut self.index);
         if !has_done && recorder.is_last {
-            self.index.push(line(self.log, What::Closed));
+            self.index.push(line(self.log, IndexEvent::Closed));
             self.terminal.recorder = None;
             return true;
         }

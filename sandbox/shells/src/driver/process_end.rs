@@ -1,4 +1,4 @@
-//! The end of a process as something to wait for.
+//! Waiting for the end of a process.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -7,13 +7,13 @@ use tracing::warn;
 
 use process_identity::ProcessId;
 
-/// The end of a process as something to wait for, again and again.
-pub(super) struct Alive {
+/// The end of a process, which can be awaited repeatedly.
+pub(super) struct ProcessEnd {
     process: Option<ProcessId>,
     fd: io::Result<Option<AsyncFd<OwnedFd>>>,
 }
 
-impl Alive {
+impl ProcessEnd {
     fn of(process: ProcessId) -> Self {
         Self { process: Some(process), fd: process.open_pidfd() }
     }
@@ -22,12 +22,12 @@ impl Alive {
         process.map_or(Self { process: None, fd: Ok(None) }, Self::of)
     }
 
-    /// Watches this process from now on. A descriptor that was not to be had is asked for again.
+    /// Watches this process from now on. Retries if its pidfd could not be opened before.
     pub(super) fn follow(&mut self, process: Option<ProcessId>) {
         if self.process != process || self.fd.is_err() {
             *self = Self::of_some(process);
             if let Err(error) = &self.fd {
-                warn!(?process, %error, "the end of a process cannot be awaited yet");
+                warn!(?process, %error, "cannot watch a process yet; retrying with the next event");
             }
         }
     }
@@ -37,7 +37,7 @@ impl Alive {
         match (self.process, &self.fd) {
             (Some(process), Ok(None)) => process,
             (Some(process), Ok(Some(fd))) => {
-                // An error means that the runtime ends.
+                // An error means that the tokio runtime is shutting down.
                 drop(fd.readable().await);
                 process
             }

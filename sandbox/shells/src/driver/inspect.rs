@@ -1,0 +1,35 @@
+//! Inspects terminals and `/proc` for the owner.
+
+use super::Driver;
+use crate::{
+    input,
+    launch::NoncePipe,
+    owner::{Finding, Inspection, ReadMode},
+};
+
+impl Driver {
+    pub(super) fn inspect(&self, inspection: Inspection) -> Finding {
+        match inspection {
+            Inspection::Foreground => {
+                let stat = self.shell.stat();
+                Finding::Foreground {
+                    is_taken: stat.is_some_and(|stat| stat.foreground != stat.group),
+                }
+            }
+            Inspection::Shell => Finding::Shell { mode: self.read_mode() },
+            Inspection::Starting => {
+                let shell = self.launcher.shell(self.owner.entry().leader);
+                Finding::Starting { is_at_prompt: shell.is_some_and(input::shell_edits_line) }
+            }
+        }
+    }
+
+    fn read_mode(&self) -> ReadMode {
+        if input::shell_reads_plain_lines(self.shell) {
+            return ReadMode::PlainLines;
+        }
+        let is_at_prompt = input::shell_edits_line(self.shell)
+            && NoncePipe::is_ready(self.shell, &self.launcher.dir.pipe());
+        if is_at_prompt { ReadMode::AtPrompt } else { ReadMode::Nothing }
+    }
+}
