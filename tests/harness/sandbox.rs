@@ -255,7 +255,9 @@ fn killed(program: &mut Program) {
 /// The process `sandbox host` that this process has started.
 fn child_of(parent: u32) -> Option<u32> {
     let children = process_identity::children(ProcessId::of(parent)?);
-    children.into_iter().find(|child| child.has_argument(b"host")).map(|child| child.pid)
+    // The edge is a child of the daemon, too, and has the same argument.
+    let is_sandbox = |child: &ProcessId| child.is_named("sandbox") && child.has_argument(b"host");
+    children.into_iter().find(is_sandbox).map(|child| child.pid)
 }
 
 fn owned(flags: &[&str]) -> Vec<String> {
