@@ -289,8 +289,14 @@ fn programs_that_hide_are_ended_with_their_shell() {
             until_printed(&shell, from, word).await;
         }
         ended(&job).await;
+        // Waits, because the command line of a process is empty for a moment during `exec`.
         for hidden in [child, orphan] {
-            assert_ne!(processes_with(&format!("sleep {hidden}")), [""; 0]);
+            within("the hidden program", async {
+                while processes_with(&format!("sleep {hidden}")).is_empty() {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
         }
         shells.shut_down().await.unwrap();
         for hidden in [child, orphan, late] {

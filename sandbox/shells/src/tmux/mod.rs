@@ -112,7 +112,7 @@ async fn start_client(config: &Config) -> Result<(Tmux, ControlClient)> {
     let server = match tmux.server().await {
         Ok(server) => server,
         Err(Error::ServerGone) => {
-            let reason = format!("it ended at once, saying {:?}", tmux.closed().await);
+            let reason = format!("it ended immediately with the message {:?}", tmux.closed().await);
             return Err(Error::TmuxMissing { reason });
         }
         Err(error) => return Err(error),
