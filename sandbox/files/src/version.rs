@@ -1,4 +1,4 @@
-//! The version of a file's content, by which a caller can say which content it has seen.
+//! The version of a file's content, by which a caller can state which content it has seen.
 
 use std::fmt;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::os::unix::fs::FileExt;
 
 use sha2::{Digest, Sha256};
 
-/// Files with more bytes have no version: to hash them takes too long.
+/// Larger files have no version: hashing them takes too long.
 pub const VERSIONED_BYTES: u64 = 64 << 20;
 
-/// Bytes that are hashed at once.
+/// How many bytes are read and hashed at a time.
 const BLOCK: usize = 64 * 1024;
 
 /// A hash of the whole content: equal versions mean equal content.
@@ -18,12 +18,12 @@ const BLOCK: usize = 64 * 1024;
 pub struct Version([u8; 16]);
 
 impl Version {
-    /// The version of this content.
+    /// The version of a content.
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_digest(&Sha256::digest(bytes))
     }
 
-    /// The version of an open file, read from its beginning whatever its position is.
+    /// The version of an open file, from its beginning whatever its position is.
     pub(super) fn of_file(file: &File) -> io::Result<Self> {
         let (mut digest, mut block, mut offset) = (Sha256::new(), vec![0; BLOCK], 0);
         loop {
@@ -41,7 +41,7 @@ impl Version {
 
     fn from_digest(digest: &[u8]) -> Self {
         let mut version = [0; 16];
-        // 128 bits are enough to tell two contents apart.
+        // 128 bits are enough to distinguish two contents.
         version.copy_from_slice(&digest[..16]);
         Self(version)
     }
@@ -53,13 +53,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// A content that was asked for together with its version.
+/// Content together with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned<T> {
-    /// What was read.
+    /// The content that was read.
     pub content: T,
-    /// The version of the whole file at that moment. None if it is larger than [`VERSIONED_BYTES`], or was changed
-    /// while it was read.
+    /// The version of the whole file at that moment. `None` if it is larger than
+    /// [`VERSIONED_BYTES`], or was changed while it was read.
     pub version: Option<Version>,
 }
 
