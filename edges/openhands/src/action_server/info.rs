@@ -1,4 +1,4 @@
-//! Figures of the server process, as `/server_info` tells them.
+//! Measures the server process, for `/server_info`.
 
 use std::{fs, time::Instant};
 
@@ -42,8 +42,8 @@ struct Io {
 }
 
 impl ServerInfo {
-    /// Takes all figures now. The load is the mean since the start, so that nobody has to wait for a
-    /// second look.
+    /// Measures now. The CPU load is the mean since the start, so that no second measurement is
+    /// needed.
     pub(super) fn take(started: Instant, last_action: Instant) -> Self {
         let uptime = started.elapsed().as_secs_f64();
         Self {
@@ -61,8 +61,8 @@ impl ServerInfo {
 
 fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name before the parenthesis may contain anything; user and system time are the 12th and
-    // 13th field after it.
+    // The name in parentheses may contain anything; user and system time are the 12th and 13th
+    // field after it.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
     Some(float(ticks) / float(clock_ticks_per_second()))
