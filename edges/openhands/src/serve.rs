@@ -83,7 +83,7 @@ pub(crate) struct ServeArguments {
     /// commands: use --require for that, which implies this flag
     #[arg(long)]
     confine: bool,
-    /// What commands may do; their workspace is the working directory.
+    /// The policy of commands; their workspace is the working directory
     #[command(flatten)]
     shells: ShellArguments,
     /// The state directory of the shells. A server that is started again with the same directory

@@ -68,9 +68,9 @@ x * 7";
             CellOutput::Stream { name, text } => Some((name.as_str(), text.as_str())),
             _ => None,
         });
-        let said: Vec<_> = streams.collect();
-        assert!(said.contains(&("stderr", "two\n")), "{said:?}");
-        let out = said.iter().filter(|(name, _)| *name == "stdout").map(|(_, text)| *text);
+        let printed: Vec<_> = streams.collect();
+        assert!(printed.contains(&("stderr", "two\n")), "{printed:?}");
+        let out = printed.iter().filter(|(name, _)| *name == "stdout").map(|(_, text)| *text);
         assert_eq!(out.collect::<String>(), "one\nthree\n");
         assert!(result.text().ends_with("'four'42"), "{:?}", result.text());
         assert_eq!(run(&kernel, "os.environ['GREETING']").await.text(), "'good day'");

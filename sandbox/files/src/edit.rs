@@ -113,7 +113,7 @@ impl Editor {
         write(path, bytes, options)
     }
 
-    /// Creates a file with exactly this text. Fails with [`Error::Exists`] if something is there.
+    /// Creates a file with exactly this text. Fails with [`Error::Exists`] if the path exists.
     pub fn create(
         &self,
         path: &WorkspacePath,
@@ -407,7 +407,7 @@ fn encode(path: &WorkspacePath, document: &Document) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Removes the file that the path leads to, if it is there.
+/// Removes the file that the path leads to, if it exists.
 fn remove_target(path: &WorkspacePath) -> Result<(), Error> {
     let (entry, _) = path.target()?;
     match unlinkat(&entry.dir, &entry.name, AtFlags::empty()) {

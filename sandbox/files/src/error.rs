@@ -24,16 +24,16 @@ pub enum Error {
     InvalidPath {
         /// The path as given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is not usable.
         reason: &'static str,
     },
-    /// Nothing is there. List the directory, or create the file.
+    /// The path does not exist. List the directory, or create the file.
     #[error("{path} does not exist: check the name, or create it")]
     NotFound {
         /// The path as given.
         path: PathBuf,
     },
-    /// Something is there already. Choose another name, or ask for replacement.
+    /// The path exists already. Choose another name, or ask for replacement.
     #[error("{path} exists already: choose another name, or ask to replace it")]
     Exists {
         /// The path as given.
@@ -57,7 +57,7 @@ pub enum Error {
     NotRegular {
         /// The path as given.
         path: PathBuf,
-        /// What it is.
+        /// The kind of the entry.
         kind: Kind,
     },
     /// The directory is not empty. Only recursive removal removes its content.
@@ -78,8 +78,8 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
-    /// The destination lies inside the directory that is moved or copied.
-    #[error("{path} lies inside what is being moved or copied: choose another destination")]
+    /// The destination is inside the directory that is moved or copied.
+    #[error("{path} is inside the directory that is moved or copied: choose another destination")]
     IntoItself {
         /// The destination as given.
         path: PathBuf,
@@ -115,7 +115,7 @@ pub enum Error {
     /// The new text holds a character that the file's encoding does not have. Leave it out, or
     /// rewrite the whole file in UTF-8.
     #[error(
-        "{path} is encoded in {encoding}, which has no {character:?}: leave it out, or write the whole file anew in UTF-8"
+        "{path} is encoded in {encoding}, which has no {character:?}: omit it, or rewrite the whole file in UTF-8"
     )]
     Unencodable {
         /// The path as given.
@@ -196,9 +196,7 @@ pub enum Error {
     },
     /// The file is no longer at the version that the caller gave; nothing was changed. Read it
     /// again, then decide.
-    #[error(
-        "{path} is no longer at the version that was given, nothing was changed: read it again"
-    )]
+    #[error("{path} is no longer at the given version, and nothing was changed: read it again")]
     Changed {
         /// The path as given.
         path: PathBuf,

@@ -44,19 +44,25 @@ impl Editor {
         self.exclusively(vec![key(path, &path.entry()?)?], || remove(path, removal))
     }
 
-    /// Holds the locks of all these files during a change. Locks are taken in the order of their
-    /// keys, so two changes of the same files cannot deadlock.
+    /// Holds the locks of all these files during a change.
     fn exclusively<T>(
         &self,
-        mut keys: Vec<FileKey>,
+        keys: Vec<FileKey>,
         change: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        keys.sort();
-        keys.dedup();
+        let keys = in_lock_order(keys);
         let locks: Vec<_> = keys.iter().map(|key| self.locks.of(key)).collect();
         let _guards: Vec<_> = locks.iter().map(|file_lock| lock(file_lock)).collect();
         change()
     }
+}
+
+/// The keys in the one order in which locks are taken, each once: two changes of the same files, such
+/// as opposite moves, cannot deadlock, and a move onto itself takes its lock once.
+pub(super) fn in_lock_order(mut keys: Vec<FileKey>) -> Vec<FileKey> {
+    keys.sort();
+    keys.dedup();
+    keys
 }
 
 fn prepare_parents(to: &WorkspacePath, destination: Destination) -> Result<(), Error> {
@@ -66,6 +72,6 @@ fn prepare_parents(to: &WorkspacePath, destination: Destination) -> Result<(), E
     }
 }
 
-fn key(path: &WorkspacePath, entry: &Entry) -> Result<FileKey, Error> {
+pub(super) fn key(path: &WorkspacePath, entry: &Entry) -> Result<FileKey, Error> {
     FileKey::of(entry).map_err(|source| path.failed(source))
 }

@@ -35,7 +35,7 @@ pub struct ListedEntry {
     pub path: PathBuf,
     /// The kind of the entry; links are not followed.
     pub kind: Kind,
-    /// The kind of a link's target; `None` if it does not exist or lies outside the workspace.
+    /// The kind of a link's target; `None` if it does not exist or is outside the workspace.
     pub target: Option<Kind>,
 }
 

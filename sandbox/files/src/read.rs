@@ -57,7 +57,7 @@ pub struct Text {
     pub line_ending: Option<LineEnding>,
 }
 
-/// What [`read_any`] found.
+/// The result of [`read_any`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Text.

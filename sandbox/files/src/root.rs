@@ -172,7 +172,7 @@ impl WorkspacePath {
     }
 
     /// The entry that the path means after links at its end are followed, with its state (`None` if
-    /// nothing is there yet). So writing through a link replaces its target, not the link.
+    /// it does not exist yet). So writing through a link replaces its target, not the link.
     pub(super) fn target(&self) -> Result<(Entry, Option<RawStat>), Error> {
         let mut path = self.path.clone();
         for _ in 0..MAX_LINKS {
@@ -205,7 +205,7 @@ impl WorkspacePath {
         made.map_err(|source| self.failed(source))
     }
 
-    /// FileLocks an error of the system about this path into our error.
+    /// Turns an error of the system about this path into our error.
     pub(super) fn failed(&self, source: io::Error) -> Error {
         Error::from_io(&self.path, source)
     }

@@ -43,7 +43,7 @@ pub struct Stat {
     pub kind: Kind,
     /// Size in bytes.
     pub size: u64,
-    /// Permission bits, with set-user-id and the like.
+    /// Permission bits, including set-id and sticky bits.
     pub mode: u32,
     /// User id of the file owner.
     pub user: u32,

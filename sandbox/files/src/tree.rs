@@ -142,7 +142,7 @@ pub fn copy(
             let target = prepare(to, destination)?;
             check_absent(to, &target)?;
             let copied = copy_tree(from, to);
-            // With `Exists`, somebody else made what is there. After any other error it is our
+            // With `Exists`, somebody else has created the destination. After any other error it is our
             // partial copy; the caller gets the first error, and cleaning up is best effort.
             if !matches!(copied, Ok(()) | Err(Error::Exists { .. })) {
                 let _ = remove_tree(to, &target);

@@ -54,8 +54,8 @@ fn a_limit_that_makes_no_sense_is_refused() {
         command.args(["shell", "--root"]).arg(home.root());
         let limit = format!("--limit={limit}");
         let output = command.args(["run", &limit, "true"]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("--limit") && !said.contains("panicked"), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains("--limit") && !printed.contains("panicked"), "{printed}");
         assert_eq!(output.status.code(), Some(2));
     }
 }

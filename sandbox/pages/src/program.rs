@@ -2,8 +2,8 @@
 //! another.
 //!
 //! The request comes on standard input, since an address can hold secrets, and all users can see
-//! arguments. The program ends, with its Chromium, when that pipe closes: its owner has given up or
-//! died.
+//! arguments. The program ends, with its Chromium, when that pipe closes: its owner has dropped the
+//! request or died.
 
 use std::{
     env,

@@ -4,6 +4,10 @@
 //! Usually an action is one tool call: `shell/run` for a command, `shell/wait` for more of its
 //! output.
 
+mod current;
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 
 use bridge_protocol::methods::shell::{
@@ -18,9 +22,7 @@ use super::{
     parsed_run::{ParsedRun, WaitLimits, without_echo},
 };
 use crate::tools::Tools;
-
-#[cfg(test)]
-mod tests;
+use current::{Current, CurrentState};
 
 #[derive(Debug)]
 pub(super) struct CommandTracker<T> {
@@ -37,33 +39,6 @@ pub(super) struct CommandTracker<T> {
     unfinished: Option<String>,
     exit_code: i32,
     report: Option<ShellReport>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Current {
-    /// Its number in the shell; `None` if the call that started it was dropped before its answer
-    /// came.
-    number: Option<u64>,
-    /// Offset in the log up to which the agent has seen the output; `None` if it has seen nothing.
-    shown_to: Option<u64>,
-}
-
-impl Current {
-    /// A command of which the agent has seen nothing.
-    fn of(state: &CommandState) -> Self {
-        Self { number: Some(state.command), shown_to: None }
-    }
-}
-
-/// The state of the current command.
-enum CurrentState {
-    /// It is running.
-    Running(Box<CommandState>),
-    /// It has ended. The text is the output that the agent has not seen, if it knows of the
-    /// command.
-    Ended(String),
-    /// There is no current command.
-    None,
 }
 
 impl<T: Tools> CommandTracker<T> {
@@ -317,53 +292,6 @@ impl<T: Tools> CommandTracker<T> {
         self.answer(parsed, Outcome::Busy, shown)
     }
 
-    /// Whether there is a command to wait for. A running command of another client counts.
-    async fn find_command(&mut self) -> Result<bool, ActionError> {
-        match self.current {
-            Some(Current { number: Some(_), .. }) => return Ok(true),
-            Some(_) => {
-                self.resolve().await?;
-            }
-            None => {
-                let state = self.state_of(Current::default()).await?;
-                self.current =
-                    state.filter(|state| state.ending.is_none()).as_ref().map(Current::of);
-            }
-        }
-        Ok(self.current.is_some())
-    }
-
-    /// Finds the number of a command whose call was dropped. Forgets the command if it was never
-    /// run.
-    async fn resolve(&mut self) -> Result<Option<CommandState>, ActionError> {
-        let state = self.state_of(Current::default()).await?;
-        let state = state.filter(|state| state.command > self.last_reported);
-        self.current = state.as_ref().map(Current::of);
-        Ok(state)
-    }
-
-    /// Asks for the state of the current command.
-    async fn current_state(&mut self) -> Result<CurrentState, ActionError> {
-        let state = match self.current {
-            None => return Ok(CurrentState::None),
-            Some(Current { number: None, .. }) => self.resolve().await?,
-            Some(current) => self.state_of(current).await?,
-        };
-        Ok(match state {
-            None => CurrentState::None,
-            Some(state) if state.ending.is_none() => CurrentState::Running(Box::new(state)),
-            Some(state) => {
-                let is_known = self.current.is_some_and(|current| current.shown_to.is_some());
-                CurrentState::Ended(if is_known { state.output.text } else { String::new() })
-            }
-        })
-    }
-
-    /// The present state of a command, with the output that the agent has not seen.
-    async fn state_of(&self, command: Current) -> Result<Option<CommandState>, ActionError> {
-        self.shell.command_state(command.number, command.shown_to).await
-    }
-
     /// Types the text for the current command. Returns whether it was sent: a command that has
     /// ended gets no input.
     async fn send(&self, parsed: &ParsedRun<'_>) -> Result<bool, ActionError> {
@@ -391,7 +319,7 @@ impl<T: Tools> CommandTracker<T> {
             (HowEnded::AtPrompt, _) if !ending.machine.is_empty() => Some(ShellReport {
                 cwd,
                 user: ending.user.clone(),
-                host: ending.machine.clone(),
+                machine: ending.machine.clone(),
                 background_pid: ending.background_pid,
                 python: ending.python.clone().map(PathBuf::from),
             }),

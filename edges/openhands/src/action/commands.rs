@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Commands {
     Commands::Several(commands.iter().enumerate().map(piece).collect())
 }
 
-/// Parses a text. If it seems unfinished, asks bash: an agent that is told to finish a complete
+/// Parses a text. If it seems unfinished, asks bash: an agent that is asked to finish a complete
 /// command would be stuck.
 pub(super) async fn parse_with(bash: &Path, text: &str) -> Commands {
     match parse(text) {

@@ -122,7 +122,7 @@ pub struct ShellReport {
     /// Its user.
     pub user: String,
     /// The name of the machine.
-    pub host: String,
+    pub machine: String,
     /// The latest background process.
     pub background_pid: Option<u32>,
     /// The Python that it finds on its `PATH`.

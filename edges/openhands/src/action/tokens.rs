@@ -59,7 +59,7 @@ pub(super) fn tokens(text: &str) -> Option<Result<Vec<Token>, TokenizerError>> {
 
 /// Whether the rest of a line with the beginning of a heredoc may be inside an expansion. The
 /// parser then loses count of open constructs and may read beyond the end, which is a panic. Only
-/// plain lines count as filter.
+/// plain lines count as harmless.
 fn has_odd_heredoc(text: &str) -> bool {
     let openings = ["$(", "${", "$["].iter().filter_map(|opening| text.find(opening));
     let Some(first) = openings.min() else { return false };

@@ -99,8 +99,8 @@ pub(super) async fn as_object(response: Response) -> Response {
     if !is_error || response.headers().get(header::CONTENT_TYPE) == Some(&json) {
         return response;
     }
-    let said = body::to_bytes(response.into_body(), MAX_TEXT_BYTES).await.unwrap_or_default();
-    Failure::new(status, String::from_utf8_lossy(&said)).into_response()
+    let text = body::to_bytes(response.into_body(), MAX_TEXT_BYTES).await.unwrap_or_default();
+    Failure::new(status, String::from_utf8_lossy(&text)).into_response()
 }
 
 fn status(kind: ErrorKind) -> StatusCode {

@@ -148,7 +148,7 @@ fn of_run(run: RunObservation, form: ErrorForm) -> Answer {
         // Without the domain.
         hostname: shell
             .as_ref()
-            .map(|shell| shell.host.split('.').next().unwrap_or_default().to_owned()),
+            .map(|shell| shell.machine.split('.').next().unwrap_or_default().to_owned()),
         working_dir: shell.as_ref().map(|shell| shell.cwd.display().to_string()),
         py_interpreter_path: shell.map(|shell| {
             shell.python.map(|python| python.display().to_string()).unwrap_or_default()

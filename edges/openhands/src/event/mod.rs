@@ -123,7 +123,7 @@ pub fn parse(name: &str, mut args: Map<String, Value>) -> Result<Event, Malforme
         }
         "browse_interactive" => {
             let InteractiveArguments { .. } = arguments(name, args)?;
-            let error = ActionError::Unavailable("there is no browser to click in".into());
+            let error = ActionError::Unavailable("interactive browsing is not supported".into());
             (Err(error), ActionKind::Browse { interactively: true })
         }
         "mkdir" => {
@@ -171,7 +171,7 @@ mod tests {
     use crate::action::{Run, RunIn};
 
     fn check(name: &str, args: Value) -> Result<Event, Malformed> {
-        let Value::Object(args) = args else { panic!("{args} is no object") };
+        let Value::Object(args) = args else { panic!("{args} is not an object") };
         parse(name, args)
     }
 

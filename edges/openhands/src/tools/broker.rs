@@ -21,7 +21,7 @@ pub struct Route {
 }
 
 /// Calls the tools of one runtime through a broker. Every call carries the route, and the broker
-/// chooses the runtime anew each time: a runtime that was the only one may no longer be.
+/// chooses the runtime each time: a runtime that was the only one may no longer be.
 #[derive(Debug, Clone)]
 pub struct BrokerTools {
     client: Client,

@@ -245,8 +245,8 @@ fn replacing_needs_exactly_one_match() {
     ] {
         let observation =
             edit(&server, &path, "str_replace", json!({"old_str": old, "new_str": new}));
-        let said = content(&observation);
-        assert!(said.starts_with("ERROR:\n") && said.contains(words), "{said}");
+        let printed = content(&observation);
+        assert!(printed.starts_with("ERROR:\n") && printed.contains(words), "{printed}");
         assert_eq!(observation["observation"], "edit");
         assert_eq!(observation["extras"]["diff"], "");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);

@@ -122,7 +122,7 @@ fn the_wait_for_other_cells_counts_towards_the_limit() {
     });
     assert!(
         content(&cell(&server, "y")).contains("NameError"),
-        "what was given up is not run later"
+        "a cell that timed out while waiting is not run later"
     );
 }
 
@@ -182,13 +182,13 @@ fn cells_edit_files_as_the_edit_action_does() {
     ];
     server.action("edit", json!({"path": other, "command": "create", "file_text": "one\ntwo ü\n"}));
     for (arguments, action) in steps {
-        let said = edit(&arguments.replace("{}", &path));
+        let printed = edit(&arguments.replace("{}", &path));
         match action {
-            None => assert!(said.ends_with("     2\ttwo ü"), "{said}"),
+            None => assert!(printed.ends_with("     2\ttwo ü"), "{printed}"),
             Some(mut action) => {
                 action["path"] = json!(other);
                 let told = server.action("edit", action.clone());
-                assert_eq!(said.replace(&path, &other), content(&told).trim_end(), "{action}");
+                assert_eq!(printed.replace(&path, &other), content(&told).trim_end(), "{action}");
             }
         }
     }
@@ -198,8 +198,8 @@ fn cells_edit_files_as_the_edit_action_does() {
         "import os\nif os.fork() == 0:\n    print(file_editor('view', '{path}'), flush=True)\n    os._exit(0)\nos.wait()\n\
          print(file_editor('undo_edit', '{path}'))"
     );
-    let said = cell(&server, &code);
-    assert!(content(&said).contains("undone successfully"), "{said}");
+    let printed = cell(&server, &code);
+    assert!(content(&printed).contains("undone successfully"), "{printed}");
     cell(&server, "os._exit(1)");
     assert!(edit(&format!("'undo_edit', '{path}'")).starts_with("ERROR:\nNo edit history"));
 }

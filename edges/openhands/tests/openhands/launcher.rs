@@ -48,17 +48,17 @@ fn check_alive(name: &str, line: &str, flags: &str, host: &str) {
     take_place(home.path(), name);
     let mut child = launch(home.path(), name, line, flags);
     let mut errors = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.contains("http://") && errors.read_line(&mut said).unwrap() > 0 {}
-    let (_, url) = said.split_once("http://").unwrap_or_else(|| panic!("{said}"));
+    let mut printed = String::new();
+    while !printed.contains("http://") && errors.read_line(&mut printed).unwrap() > 0 {}
+    let (_, url) = printed.split_once("http://").unwrap_or_else(|| panic!("{printed}"));
     let (bound, port) = url.trim().rsplit_once(':').unwrap();
-    assert_eq!(bound, host, "{said}");
+    assert_eq!(bound, host, "{printed}");
     let url = format!("http://127.0.0.1:{port}/alive");
     let reply = ureq::get(url).call().unwrap().body_mut().read_to_string().unwrap();
     assert!(reply.contains("status"), "{reply}");
     signal(child.id(), "TERM");
-    errors.read_to_string(&mut said).unwrap();
-    assert!(child.wait().unwrap().success(), "{said}");
+    errors.read_to_string(&mut printed).unwrap();
+    assert!(child.wait().unwrap().success(), "{printed}");
     assert!(home.path().join("work").is_dir());
 }
 

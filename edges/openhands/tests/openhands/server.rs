@@ -21,7 +21,7 @@ pub struct Server {
     home: TempDir,
     pub url: String,
     /// What the program printed before its address.
-    pub said: String,
+    pub printed: String,
     agent: ureq::Agent,
     key: Option<&'static str>,
 }
@@ -81,7 +81,7 @@ impl Server {
         let config = config.timeout_global(Some(LIMIT)).build();
         let (agent, key) = (config.into(), options.key);
         let mut server =
-            Self { child: None, home, url: String::new(), said: String::new(), agent, key };
+            Self { child: None, home, url: String::new(), printed: String::new(), agent, key };
         if options.shared {
             server.share();
         }
@@ -142,18 +142,18 @@ impl Server {
         command.envs(options.variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let (said, heard) = mpsc::channel();
+        let (printed, heard) = mpsc::channel();
         std::thread::spawn(move || {
             let mut lines = String::new();
             while !lines.contains("http://") && errors.read_line(&mut lines).unwrap() > 0 {}
-            said.send(lines).unwrap();
+            printed.send(lines).unwrap();
             // Read and drop the rest, so that the program is not blocked by a full pipe.
             let _ = errors.read_to_end(&mut Vec::new());
         });
-        let said = heard.recv_timeout(LIMIT).expect("the program says where it serves");
-        let (said, url) =
-            said.split_once("http://").unwrap_or_else(|| panic!("no address: {said}"));
-        self.said = said.to_owned();
+        let printed = heard.recv_timeout(LIMIT).expect("the program says where it serves");
+        let (printed, url) =
+            printed.split_once("http://").unwrap_or_else(|| panic!("no address: {printed}"));
+        self.printed = printed.to_owned();
         self.url = format!("http://{}", url.trim());
         self.child = Some(child);
     }

@@ -335,7 +335,7 @@ fn a_command_outlives_the_reader_of_its_stream() {
     let (mut seen, mut block) = (Vec::new(), [0; 256]);
     while !String::from_utf8_lossy(&seen).contains("begun") {
         let read = reader.read(&mut block).unwrap();
-        assert!(read > 0, "the stream goes on");
+        assert!(read > 0, "the stream ended too early");
         seen.extend_from_slice(&block[..read]);
     }
     drop(reader);

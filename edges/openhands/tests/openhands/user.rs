@@ -35,7 +35,7 @@ fn new_user_id() -> Option<u32> {
         return None;
     }
     if Command::new("useradd").arg("--help").output().is_err() {
-        eprintln!("skipped: there is no useradd to make a user with");
+        eprintln!("skipped: useradd is not installed");
         return None;
     }
     (52_000 + process::id() % 5_000..).find(is_free)
@@ -176,15 +176,15 @@ fn without_root_or_with_su_to_user_off_the_user_stays() {
     };
     let user = us.is_root().then_some(NOBODY);
     let server = Server::start_with(&Options { user, ..shared.clone() });
-    assert!(server.said.contains("only root can become rbtest-no"), "{}", server.said);
+    assert!(server.printed.contains("only root can become rbtest-no"), "{}", server.printed);
     assert_eq!(server.output("id -u"), user.unwrap_or(us.as_raw()).to_string());
     drop(server);
 
     let variables = vec![("SU_TO_USER", "false".to_owned())];
     let server = Server::start_with(&Options { variables, ..shared });
     assert_eq!(server.output("id -u"), us.as_raw().to_string());
-    assert!(!server.said.contains("rbtest-no"), "{}", server.said);
-    assert_ne!(exit_code(&server.run("getent passwd rbtest-no")), 0, "nobody is made");
+    assert!(!server.printed.contains("rbtest-no"), "{}", server.printed);
+    assert_ne!(exit_code(&server.run("getent passwd rbtest-no")), 0, "no user is created");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn obstacles_for_another_user_are_reported() {
         String::from_utf8(output.stderr).unwrap()
     };
     let taken = start("rbtest-taken", work.path(), "");
-    assert!(taken.contains("useradd cannot make it") && taken.contains("--user-id"), "{taken}");
+    assert!(taken.contains("useradd cannot create it") && taken.contains("--user-id"), "{taken}");
     let everything = start("nobody", Path::new("/"), "");
     assert!(everything.contains("name another --working-dir"), "{everything}");
     let group = start("nobody", work.path(), "everybody");

@@ -76,7 +76,7 @@ fn elsewhere(fixture: &Fixture) -> Option<TempDir> {
     let other = Path::new("/dev/shm");
     let here = fs::metadata(fixture.inside("")).unwrap().dev();
     if !fs::metadata(other).is_ok_and(|metadata| metadata.dev() != here) {
-        eprintln!("skipped: {} is no other file system", other.display());
+        eprintln!("skipped: {} is not another file system", other.display());
         return None;
     }
     Some(tempfile::tempdir_in(other).unwrap())

@@ -213,7 +213,7 @@ async fn answer(sandbox: Sandbox, request: Request) -> Answer {
 }
 
 fn abandoned() -> bridge_protocol::WireError {
-    ErrorKind::RequestCancelled.error("nobody waits for the answer any more")
+    ErrorKind::RequestCancelled.error("the caller no longer waits for the answer")
 }
 
 /// Forbids core dumps and reading by other processes, since our memory may hold a token. Programs

@@ -122,7 +122,7 @@ async fn each_wait_begins_where_the_last_one_ended() {
 async fn input_is_sent_only_while_a_command_runs() {
     let mut fixture = Fixture::open().await;
     fixture.tools.expect::<RunTool>(running(1, output("Name: ", 0, 6)));
-    fixture.run("parsed").await.unwrap();
+    fixture.run("ask").await.unwrap();
     fixture.tools.expect::<Wait>(running(1, output("", 6, 6)));
     fixture.tools.expect::<Input>(json!({}));
     fixture.tools.expect::<Wait>(finished(1, output("John\nHello John", 6, 20)));
@@ -131,7 +131,7 @@ async fn input_is_sent_only_while_a_command_runs() {
     assert_eq!(calls[2], json!({"shell": "agent", "text": "John", "enter": true}));
 
     fixture.tools.expect::<RunTool>(running(2, output("", 20, 20)));
-    fixture.run("parsed").await.unwrap();
+    fixture.run("ask").await.unwrap();
     fixture.tools.expect::<Wait>(finished(2, output("", 20, 20)));
     fixture.tools.expect::<Wait>(finished(2, output("", 20, 20)));
     let late = fixture.input("John").await.unwrap();
