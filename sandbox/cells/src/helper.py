@@ -278,7 +278,7 @@ class Helper:
             await self.manager.interrupt_kernel()
 
     def end_processes(self):
-        """Ends processes that cells have started, wherever they are: their environment has our mark."""
+        """Ends all processes that cells have started; their environment contains our mark."""
         own = {os.getpid(), self.manager.provisioner and self.manager.provisioner.pid}
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:

@@ -1,4 +1,4 @@
-//! A persistent IPython kernel: text, exceptions and pictures as data.
+//! A persistent IPython kernel: text, exceptions and pictures as values.
 //!
 //! # Usage
 //!

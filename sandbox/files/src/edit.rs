@@ -26,7 +26,7 @@ use super::{
     Written, line_count, open_file, read_bytes, write,
 };
 
-/// Larger files are not edited.
+/// The largest file that is edited, in bytes.
 pub const EDIT_BYTES: u64 = 10 * 1024 * 1024;
 
 /// How many lines [`Error::SeveralMatches`] lists at most.

@@ -19,7 +19,7 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
-    /// The text cannot be a path here. The reason says what a good one looks like.
+    /// The text is not a valid path here. The reason says what a valid one looks like.
     #[error("{path:?} is not usable as a path: {reason}")]
     InvalidPath {
         /// The path as given.
@@ -112,7 +112,7 @@ pub enum Error {
         /// The detected type, `application/octet-stream` if it is unknown.
         media_type: &'static str,
     },
-    /// The new text holds a character that the file's encoding does not have. Leave it out, or
+    /// The new text holds a character that the file's encoding does not have. Omit it, or
     /// rewrite the whole file in UTF-8.
     #[error(
         "{path} is encoded in {encoding}, which has no {character:?}: omit it, or rewrite the whole file in UTF-8"

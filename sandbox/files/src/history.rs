@@ -12,10 +12,10 @@ use rustix::fs::fstat;
 use super::root::Entry;
 use super::stat::identity;
 
-/// States kept for each file.
+/// How many states are kept for each file.
 pub const HISTORY_PER_FILE: usize = 10;
 
-/// Bytes kept altogether.
+/// How many bytes are kept for all files together.
 pub const HISTORY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Added to the cost of each state, so that many empty states reach the byte limit too.

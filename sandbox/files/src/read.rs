@@ -18,7 +18,7 @@ use super::{
     media_type_by_content, media_type_by_name, select_lines,
 };
 
-/// The usual limit on what a read returns.
+/// The default limit for the bytes that a read returns.
 pub const READ_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Block size for scanning large files.
@@ -62,7 +62,7 @@ pub struct Text {
 pub enum Content {
     /// Text.
     Text(Text),
-    /// An image, sound, film or PDF.
+    /// An image, audio, video or PDF file.
     Media {
         /// The media type.
         media_type: &'static str,

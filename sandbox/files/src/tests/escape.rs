@@ -203,7 +203,7 @@ fn a_racing_swap_inside_a_tree_leads_neither_copy_nor_removal_outside() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                // Fails while the tree is not there.
+                // Fails while the tree does not exist.
                 let _ = renameat_with(CWD, &door, CWD, &trap, RenameFlags::EXCHANGE);
             }
         });
