@@ -166,7 +166,7 @@ while True:
     other.call("action/execute", restart);
     let ended = client.answer_to(id)["result"].clone();
     assert_eq!(ended["success"], false);
-    assert!(ended["content"].as_str().unwrap().contains("was started anew"), "{ended}");
+    assert!(ended["content"].as_str().unwrap().contains("was restarted"), "{ended}");
 }
 
 /// The Python that was named is the one, and what is wrong with it is an observation: the shell and the
