@@ -14,7 +14,7 @@
 //! arrived, so `1e400`, `1.0`, key order and lone surrogates reach the other end unchanged.
 //!
 //! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`rights`], [`error`], [`limits`],
-//! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`secret`], [`text`];
+//! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`folders`], [`secret`], [`text`];
 //! and [`web_page`], the rule by which every HTTP server of ours refuses web pages.
 
 pub mod message;
@@ -31,6 +31,7 @@ pub mod timeout;
 
 pub mod connection_file;
 pub mod env;
+pub mod folders;
 pub mod secret;
 pub mod text;
 pub mod web_page;

@@ -155,8 +155,8 @@ fn cells_print_and_are_interrupted() {
     assert_eq!(said.lines.last().unwrap(), "Exception: the end");
     let (bytes, _) = said.stderr.split_once(" bytes of output were left out").unwrap();
     let bytes = bytes.strip_prefix("bridge-client: ").unwrap();
-    assert!(said.lines.contains(&format!("[{bytes} bytes of output were left out here.]")));
-    let anew = "[A new kernel was started; variables of an earlier one are gone.]";
+    assert!(said.lines.contains(&format!("[{bytes} bytes of output were omitted here.]")));
+    let anew = "[A new kernel was started; variables of an earlier one are lost.]";
     check(&sandbox, &["restart-kernel"], 0, &[anew]);
     check(&sandbox, &["ipython", "'x' in globals()"], 0, &["False"]);
 }

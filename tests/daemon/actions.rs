@@ -147,10 +147,10 @@ fn a_call_that_makes_no_sense_fails_and_the_connection_lives_on() {
     let long = "x".repeat(257);
     for (params, kind, word) in [
         (json!({"action": "dance"}), "InvalidParams", "use one of run, run_ipython, read"),
-        (json!({"action": "think"}), "InvalidParams", "answered by the client"),
+        (json!({"action": "think"}), "InvalidParams", "carried out by the client"),
         (json!({}), "InvalidParams", "Missing action"),
         (json!({"action": "run", "args": 3}), "InvalidParams", "action/execute"),
-        (json!({"action": "close", "shell": "a b"}), "InvalidParams", "no name of a shell"),
+        (json!({"action": "close", "shell": "a b"}), "InvalidParams", "not a valid shell name"),
         (json!({"action": "close", "actionId": ""}), "InvalidParams", "Missing actionId"),
         (json!({"action": "close", "actionId": long}), "InvalidParams", "at most 256"),
         (json!({"action": "close", "timeout": -1}), "InvalidParams", "negative"),

@@ -110,7 +110,7 @@ fn of_very_much_output_both_ends_are_told_and_how_much_is_missing() {
     let (text, lost) =
         (much["content"].as_str().unwrap(), much["extras"]["lost"].as_u64().unwrap());
     assert!(text.starts_with("begin\nxxx") && text.ends_with("Exception: the end"));
-    assert!(text.contains(&format!("x\n[{lost} bytes of output were left out here.]\nx")));
+    assert!(text.contains(&format!("x\n[{lost} bytes of output were omitted here.]\nx")));
     let whole = text.len() as u64 + lost;
     assert!((20_000_000..20_010_000).contains(&whole), "{whole}");
     assert_eq!(much["success"], false);
@@ -166,7 +166,7 @@ while True:
     other.call("action/execute", restart);
     let ended = client.answer_to(id)["result"].clone();
     assert_eq!(ended["success"], false);
-    assert!(ended["content"].as_str().unwrap().contains("was started anew"), "{ended}");
+    assert!(ended["content"].as_str().unwrap().contains("was restarted"), "{ended}");
 }
 
 /// The Python that was named is the one, and what is wrong with it is an observation: the shell and the

@@ -194,7 +194,7 @@ fn of_much_output_both_ends_are_shown_and_all_can_be_read(placement: Placement) 
     let ran = client.run("seq 1 200000");
     let text = ran["output"]["text"].as_str().unwrap();
     assert!(text.starts_with("1\n2\n") && text.ends_with("\n199999\n200000"), "{text}");
-    assert!(text.len() < 32_000 && text.contains(" bytes left out: "), "{} bytes", text.len());
+    assert!(text.len() < 32_000 && text.contains(" bytes omitted: "), "{} bytes", text.len());
     let (start, end) =
         (ran["output"]["start"].as_u64().unwrap(), ran["output"]["end"].as_u64().unwrap());
     let mut read = Vec::new();

@@ -38,7 +38,7 @@ def test_cells() -> None:
     assert "ZeroDivisionError" in failed.content
     assert (cell.ok, failed.ok) == (True, False)
     much = agent.ipython("print('x' * 20_000_000)")
-    assert f"[{much.lost} bytes of output were left out here.]" in much.content
+    assert f"[{much.lost} bytes of output were omitted here.]" in much.content
     assert (failed.lost, much.lost > 5_000_000) == (0, True)
     picture = "from IPython.display import Image; Image(data=b'\\xff\\xd8\\xff1', format='jpeg')"
     assert agent.ipython(picture).images == [agent.Media("image/jpeg", b"\xff\xd8\xff1")]

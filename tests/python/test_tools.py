@@ -138,7 +138,7 @@ def test_output_comes_whole_and_in_order(tools: Tools) -> None:
     assert "".join(pieces) == expected
     assert ended.text.startswith("1\n2\n")
     assert ended.text.endswith("\n100000\nendeü")
-    assert "bytes left out" in ended.text
+    assert "bytes omitted" in ended.text
 
 
 def test_output_that_is_read_in_parts_says_where_it_stops(tools: Tools) -> None:

@@ -8,6 +8,7 @@
 //! A runtime that the daemon is starting anew counts as if it was there. Any other that has gone is waited
 //! for only when nobody else fits.
 
+use bridge_protocol::folders::{deepest, innermost, is_comparable};
 use bridge_protocol::timeout::RoutingParams;
 use bridge_protocol::{Event as DapEvent, Method};
 
@@ -55,13 +56,13 @@ enum Wish {
 impl Target {
     /// What the request names, or else what its connection has named for all of its requests.
     pub fn new(routing: &mut RoutingParams, defaults: &Defaults) -> Self {
-        let path = routing.path.take().filter(|path| is_real(path));
+        let path = routing.path.take().filter(|path| is_comparable(path));
         match (routing.runtime_id.take(), path) {
             (Some(id), _) => Self { runtime: Wish::Exactly(id), path: None },
             (None, Some(path)) => Self { runtime: Wish::Any, path: Some(path) },
             (None, None) => Self {
                 runtime: defaults.runtime_id.clone().map_or(Wish::Any, Wish::Preferably),
-                path: defaults.path.clone().filter(|path| is_real(path)),
+                path: defaults.path.clone().filter(|path| is_comparable(path)),
             },
         }
     }
@@ -84,7 +85,7 @@ impl Runtimes {
         let candidates = self.candidates(method);
         match (is_for_a_person(method), target.path.as_deref()) {
             (true, None) => self.by_focus(method, candidates),
-            (true, Some(path)) => match innermost(candidates.clone(), path) {
+            (true, Some(path)) => match innermost(candidates.clone(), folders, path) {
                 inside if inside.is_empty() => self.by_focus(method, candidates),
                 inside => self.by_focus(method, inside.into_iter()),
             },
@@ -150,10 +151,12 @@ impl Runtimes {
         path: &str,
         mut candidates: impl Iterator<Item = Candidate<'a>> + Clone,
     ) -> Choice {
-        let inside = innermost(candidates.clone(), path);
+        let inside = innermost(candidates.clone(), folders, path);
         let gone_with_it = || {
             let mut gone = self.departed.iter().map(|gone| &gone.offer);
-            gone.any(|offer| offer.serves(method) && deepest(offer, path).is_some())
+            gone.any(|offer| {
+                offer.serves(method) && deepest(&offer.workspace_folders, path).is_some()
+            })
         };
         match &inside[..] {
             [one] => return one.choice(),
@@ -214,48 +217,12 @@ impl Candidate<'_> {
     }
 }
 
+fn folders<'a>(candidate: &Candidate<'a>) -> &'a [String] {
+    &candidate.offer.workspace_folders
+}
+
 fn ambiguous<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Choice {
     Choice::Ambiguous(candidates.map(|candidate| candidate.offer.id.clone()).collect())
-}
-
-/// Those with the deepest folder that holds the path.
-fn innermost<'a>(
-    candidates: impl Iterator<Item = Candidate<'a>> + Clone,
-    path: &str,
-) -> Vec<Candidate<'a>> {
-    let depth = |candidate: &Candidate<'_>| deepest(candidate.offer, path);
-    let best = candidates.clone().filter_map(|candidate| depth(&candidate)).max();
-    candidates.filter(|candidate| best.is_some() && depth(candidate) == best).collect()
-}
-
-/// How many names the deepest folder of a runtime has that holds the path.
-fn deepest(offer: &Offer, path: &str) -> Option<usize> {
-    offer.workspace_folders.iter().filter_map(|folder| depth_if_inside(folder, path)).max()
-}
-
-/// How many names a folder's path has, if `path` is that folder or lies below it.
-fn depth_if_inside(folder: &str, path: &str) -> Option<usize> {
-    if !is_real(folder) {
-        return None;
-    }
-    let mut below = names(path);
-    let mut depth = 0;
-    for name in names(folder) {
-        if below.next() != Some(name) {
-            return None;
-        }
-        depth += 1;
-    }
-    Some(depth)
-}
-
-fn names(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|name| !name.is_empty() && *name != ".")
-}
-
-/// Whether a path can be compared by its names: it is absolute, and nothing in it leads back.
-fn is_real(path: &str) -> bool {
-    path.starts_with('/') && names(path).all(|name| name != "..")
 }
 
 /// Methods whose answer comes from a person or from what the person looks at.
@@ -266,32 +233,6 @@ fn is_for_a_person(method: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_holds_what_is_below_it_by_whole_names() {
-        for (folder, path, depth) in [
-            ("/a/b", "/a/b", Some(2)),
-            ("/a/b", "/a/b/c", Some(2)),
-            ("/a/b/", "/a//b/./c", Some(2)),
-            ("/", "/a", Some(0)),
-            ("/a/b", "/a/bc", None),
-            ("/a/b", "/a", None),
-            ("/a/b/c", "/a/b", None),
-            ("a/b", "/a/b", None),
-            ("/a/../b", "/b", None),
-            ("", "/a", None),
-        ] {
-            assert_eq!(depth_if_inside(folder, path), depth, "{folder} {path}");
-        }
-    }
-
-    #[test]
-    fn only_real_absolute_paths_choose_a_runtime() {
-        for path in ["a", "", "./a", "/a/../b", "file:///a"] {
-            assert!(!is_real(path), "{path}");
-        }
-        assert!(is_real("/") && is_real("/a/..b"));
-    }
 
     #[test]
     fn what_a_request_names_replaces_what_its_connection_named() {

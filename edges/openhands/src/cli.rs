@@ -19,11 +19,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves actions over HTTP in place of OpenHands' action execution server.
+    /// Serve actions over HTTP in place of OpenHands' action execution server
     Serve(Box<ServeArguments>),
-    /// Serves actions at a broker, with the tools of its runtimes; started by the daemon.
+    /// Serve actions at a broker, with the tools of its runtimes; started by the daemon
     Host(HostArguments),
-    /// Edit files as lines of JSON say; started by kernels
+    /// Edit files as lines of JSON on stdin say; started by kernels
     #[command(hide = true)]
     Edit,
     #[command(flatten)]

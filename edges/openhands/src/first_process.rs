@@ -1,7 +1,8 @@
-//! The duties of the first process of a container that has no init of its own.
+//! The duties of process 1 in a container that has no init program.
 //!
-//! A process that outlives its parent becomes a child of the first process, and stays a zombie until it is reaped: the tmux server,
-//! and whatever a closed shell leaves. The server itself knows only the children that it has started.
+//! A process that outlives its parent becomes a child of process 1, and stays a zombie until
+//! process 1 reaps it. The tmux server and programs of a closed shell are such processes. The
+//! server itself reaps only the children that it has started.
 
 use std::{
     env, io,
@@ -17,17 +18,17 @@ use nix::{
     unistd::Pid,
 };
 
-/// Whether this process is the first.
-pub(crate) fn is_this() -> bool {
+/// Whether this process is process 1.
+pub(crate) fn is_first_process() -> bool {
     process::id() == 1
 }
 
-/// Runs this program again as a child, passes on the signals that come for it, and reaps whoever ends, until the child
-/// does; returns its code.
+/// Runs this program again as a child, forwards signals to it, and reaps all ended processes.
+/// Returns the child's exit code when it has ended.
 pub(crate) fn run_as_child() -> io::Result<ExitCode> {
     let child = Command::new(env::current_exe()?).args(env::args_os().skip(1)).spawn()?;
     let child = Pid::from_raw(child.id().cast_signed());
-    // Only now, or the child would have them blocked, too.
+    // After the start, because the child would inherit the blocked signals.
     let signals = SigSet::all();
     signals.thread_block()?;
     loop {
@@ -36,12 +37,13 @@ pub(crate) fn run_as_child() -> io::Result<ExitCode> {
         }
         match signals.wait()? {
             Signal::SIGCHLD => {}
+            // Fails only if the child has just ended; the next `reap` sees that.
             signal => drop(kill(child, signal)),
         }
     }
 }
 
-/// Reaps all who have ended; the code of the child, if it is among them.
+/// Reaps all ended processes. Returns the exit code of the child if it is among them.
 fn reap(child: Pid) -> io::Result<Option<u8>> {
     loop {
         let code = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {

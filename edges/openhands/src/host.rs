@@ -12,24 +12,24 @@ use bridge_protocol::methods::action::{Cancel as CancelAction, Execute, OutputPi
 use bridge_protocol::methods::{MethodType, RegisterParams, names_of};
 use bridge_protocol::{ErrorKind, WireError};
 use clap::Args;
-use openhands_edge::service::{ActionService, Caller, Left};
+use openhands_edge::service::{ActionService, Caller, Departure};
 use openhands_edge::tools::BrokerTools;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The name under which the broker lists the edge.
+/// The runtime id of the edge.
 const RUNTIME_ID: &str = "openhands";
 
-/// How the edge reaches its broker.
+/// How the edge reaches its broker
 #[derive(Debug, Args)]
 pub(crate) struct HostArguments {
-    /// The open file descriptor of the connection over which actions come.
+    /// The open file descriptor of the connection on which actions arrive
     #[arg(long, value_name = "NUMBER")]
     connection_fd: RawFd,
-    /// The open file descriptor of the connection over which tools are called.
+    /// The open file descriptor of the connection for calling tools
     #[arg(long, value_name = "NUMBER")]
     client_fd: RawFd,
-    /// Add a trace to error observations: where the error comes from.
+    /// Add a trace to error observations, which shows where the error comes from
     #[arg(long)]
     action_traces: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) fn host(arguments: HostArguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
-        // A Ctrl-C in the terminal of the daemon is the daemon's to answer.
+        // A Ctrl-C in the daemon's terminal is for the daemon, which then ends this process.
         let _interrupt = signal(SignalKind::interrupt())?;
         let options = Options { name: "openhands-edge".to_owned(), ..Options::default() };
         let stream = inherited_stream(arguments.client_fd).context("opening --client-fd")?;
@@ -53,7 +53,8 @@ pub(crate) fn host(arguments: HostArguments) -> anyhow::Result<ExitCode> {
             async move { answer(&service, &request).await }
         });
         tokio::select! {
-            // Without a goodbye the daemon was killed. There is nobody to tell, and nothing to keep.
+            // The connection ended without a goodbye, so the daemon was killed. There is nothing to
+            // save.
             served = serving => served.context("serving the broker")?,
             _ = terminate.recv() => {}
         }
@@ -76,26 +77,28 @@ async fn answer(
     request: &Request,
 ) -> Result<Box<RawValue>, WireError> {
     match request.method.as_str() {
-        Execute::NAME => printed(&service.execute(request.params_as()?, &Waiting(request)).await?),
+        Execute::NAME => {
+            printed(&service.execute(request.params_as()?, &RequestCaller(request)).await?)
+        }
         CancelAction::NAME => printed(&service.cancel(&request.params_as()?)?),
         method => Err(ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}"))),
     }
 }
 
-/// A caller that waits for the answer to its request.
-struct Waiting<'a>(&'a Request);
+/// The caller of a request at the broker.
+struct RequestCaller<'a>(&'a Request);
 
-impl Caller for Waiting<'_> {
+impl Caller for RequestCaller<'_> {
     async fn send(&self, piece: &OutputPiece) {
         if let Err(error) = self.0.progress(piece).await {
-            tracing::warn!(%error, "a piece of output was not sent");
+            tracing::warn!(%error, "cannot send a piece of output");
         }
     }
 
-    async fn left(&self) -> Left {
+    async fn departure(&self) -> Departure {
         match self.0.cancelled().await {
-            Cancel::Requested => Left::Cancelled,
-            Cancel::Abandoned | Cancel::Disconnected => Left::Gone,
+            Cancel::Requested => Departure::Cancelled,
+            Cancel::Abandoned | Cancel::Disconnected => Departure::Gone,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The OpenHands edge: actions of agents of OpenHands (version 0.62), carried out with `shell/*`, `file/*`,
-//! `cell/*` and `page/*` of a runtime.
+//! The OpenHands edge: carries out actions of OpenHands agents (version 0.62) with the tools
+//! `shell/*`, `file/*`, `cell/*` and `page/*` of a runtime.
 //!
-//! - [`tools`]: how these are called, in this process or at a broker.
-//! - [`action`]: actions and observations as values, and what carries the actions out.
+//! - [`tools`]: calls these tools, in this process or at a broker.
+//! - [`action`]: actions and observations as values, and the executor of actions.
 //! - [`event`]: actions and observations as JSON, in the words of OpenHands.
-//! - [`service`]: `action/*` at a broker.
-//! - [`action_server`]: the same over HTTP, for clients of that project.
+//! - [`service`]: serves `action/*` at a broker.
+//! - [`action_server`]: serves actions over HTTP, for clients of OpenHands.
 
 pub mod action;
 pub mod action_server;

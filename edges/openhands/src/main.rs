@@ -1,4 +1,5 @@
-//! The `openhands-edge` program: actions over HTTP or at a broker, and the helpers that shells and kernels start.
+//! The program `openhands-edge`: serves actions over HTTP or at a broker, and runs the helpers of
+//! shells and kernels.
 
 mod cli;
 mod first_process;

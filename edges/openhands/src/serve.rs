@@ -1,4 +1,4 @@
-//! `openhands-edge serve`: flags and variables, as given and as meant.
+//! `openhands-edge serve`: reads flags and variables, and starts the server with them.
 
 use std::{
     env, fs,
@@ -18,7 +18,7 @@ use rustix::fs as system_files;
 use sandbox_files::Workspace;
 use sandbox_host::CellSettings;
 use sandbox_isolation::{Level, Network, Policy};
-use sandbox_pages::{Browser, CHROMIUM, ShownBy};
+use sandbox_pages::{Browser, CHROMIUM, Renderer};
 use sandbox_shells::{Config, ShellArguments, default_root};
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -26,77 +26,82 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::{first_process, user::Wish};
+use crate::{first_process, user::TargetUser};
 
-/// The variable with the key that clients must show. Not a flag: arguments can be seen by everybody.
+/// The variable with the key that clients must show. It is not a flag, because all users can see
+/// arguments.
 const KEY_VARIABLE: &str = "SESSION_API_KEY";
 
-/// The flags are those of OpenHands' server, so that its clients can start this one instead, and a few
-/// more.
+/// The flags are those of OpenHands' server, so that its clients can start this server instead, and
+/// a few more
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// The port; 0 for any.
+    /// The port; 0 for any free port
     port: u16,
-    /// The directory in which the shell starts; it is created if it is missing.
+    /// The directory in which the shell starts; it is created if it is missing
     #[arg(long, default_value = ".")]
     working_dir: PathBuf,
-    /// Features to serve.
+    /// Features to serve
     #[arg(long, num_args = 0.., value_enum)]
     plugins: Vec<Plugin>,
-    /// The user whose shells, cells and files these are. If root starts the server, it becomes that user,
-    /// who is made if there is none, unless SU_TO_USER is false. RUNTIME_USERNAME overrides this.
-    /// [default: the current user]
+    /// The user that runs shells, cells and file actions. If root starts the server, it becomes
+    /// this user, who is created if necessary, unless SU_TO_USER is false. RUNTIME_USERNAME
+    /// overrides this. [default: the current user]
     #[arg(long)]
     username: Option<String>,
-    /// The number of a user that is made; RUNTIME_UID overrides this. [default: the next one]
+    /// The user id for a user that is created; RUNTIME_UID overrides this. [default: the next free
+    /// one]
     #[arg(long)]
     user_id: Option<u32>,
-    /// Show web pages. This is the default.
+    /// Show web pages. This is the default
     #[arg(long)]
     enable_browser: bool,
-    /// Show no web pages.
+    /// Do not show web pages
     #[arg(long, overrides_with = "enable_browser")]
     no_enable_browser: bool,
-    /// The Chromium that shows them; without it they are fetched as they are.
+    /// The Chromium that renders web pages; without it, they are fetched without running scripts
     #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM)]
     browser_program: PathBuf,
-    /// Accepted for compatibility.
+    /// Accepted for compatibility, without effect
     #[arg(long)]
     browsergym_eval_env: Option<String>,
-    /// Seconds of silence after which a command is no longer waited for.
+    /// How many seconds a command may print nothing before the wait for it ends
     #[arg(long, env = "NO_CHANGE_TIMEOUT_SECONDS", default_value_t = 10)]
     no_change_timeout: u64,
-    /// The address to listen on. Any but a loopback address needs SESSION_API_KEY, or --without-key.
+    /// The address to listen on. Other addresses than loopback need SESSION_API_KEY or
+    /// --without-key
     #[arg(long, env = "SANDBOX_HOST", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// Serve another address than a loopback one without SESSION_API_KEY. Everybody who can reach the port
-    /// can then run commands as the user of the server, and read and write that user's files. It is for
-    /// a container whose port only its owner reaches, and for clients that show no key, such as OpenHands'
-    /// DockerRuntime. Where SESSION_API_KEY is set, it is asked for nevertheless.
+    /// Serve a non-loopback address without SESSION_API_KEY. Everybody who can reach the port can
+    /// then run commands as the user of the server, and read and write that user's files. Use it
+    /// only for a container whose port only its owner can reach, and for clients that show no key,
+    /// such as OpenHands' DockerRuntime. If SESSION_API_KEY is set, clients must show it
+    /// nevertheless
     #[arg(long)]
     without_key: bool,
-    /// Keep file actions, uploads and downloads inside the working directory. Commands are not kept: that
-    /// takes --require, which implies this.
+    /// Confine file actions, uploads and downloads to the working directory. This does not confine
+    /// commands: use --require for that, which implies this flag
     #[arg(long)]
     confine: bool,
-    /// What commands may do; their workspace is the working directory.
+    /// The policy of commands; their workspace is the working directory
     #[command(flatten)]
     shells: ShellArguments,
-    /// Where the state of the shells lies. A server that is started again with the same directory goes on
-    /// with the shell that a killed one has left. [default: one per port, user and working directory]
+    /// The state directory of the shells. A server that is started again with the same directory
+    /// adopts the shell of a killed server. [default: one per port, user and working directory]
     #[arg(long)]
     state: Option<PathBuf>,
-    /// The Python for run_ipython; it must have ipykernel. [default: the first on the PATH that has it]
+    /// The Python for run_ipython; it must have ipykernel. [default: the first on the PATH that has
+    /// it]
     #[arg(long, value_name = "PROGRAM")]
     kernel_python: Option<PathBuf>,
-    /// The editor's server program, for the vscode plugin; VSCODE_PORT is its port.
+    /// The editor's server program for the vscode plugin; VSCODE_PORT is its port
     #[arg(
         long,
         value_name = "PROGRAM",
         default_value = "/openhands/.openvscode-server/bin/openvscode-server"
     )]
     vscode_server: PathBuf,
-    /// Add a trace to error observations. OpenHands' own clients cannot read these.
+    /// Add a trace to error observations. OpenHands' own clients cannot read them
     #[arg(long)]
     debug: bool,
 }
@@ -105,33 +110,33 @@ pub(crate) struct ServeArguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Plugin {
-    /// A kernel for `run_ipython`.
+    /// A kernel for `run_ipython`
     Jupyter,
-    /// `file_editor` in the cells of that kernel.
+    /// `file_editor` in the cells of that kernel
     AgentSkills,
-    /// An editor in the browser.
+    /// An editor in the browser
     Vscode,
 }
 
 pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
-    if first_process::is_this() {
-        return first_process::run_as_child().context("starting the server itself");
+    if first_process::is_first_process() {
+        return first_process::run_as_child().context("starting the server as a child");
     }
     let without_key = if arguments.without_key { WithoutKey::Everybody } else { WithoutKey::Local };
     let access = Access::new(&env::var(KEY_VARIABLE).unwrap_or_default(), without_key);
     ensure!(
         arguments.host.is_loopback() || access.is_for_others(),
-        "{} can be reached by others: set {KEY_VARIABLE} to a secret that clients must show, or listen on \
+        "other machines can reach {}: set {KEY_VARIABLE} to a secret that clients must show, or listen on \
          127.0.0.1",
         arguments.host
     );
-    let wish = Wish::new(arguments.username.clone(), arguments.user_id)?;
-    wish.fulfil(&arguments.working_dir)?;
+    let target = TargetUser::new(arguments.username.clone(), arguments.user_id)?;
+    target.switch(&arguments.working_dir)?;
     fs::create_dir_all(&arguments.working_dir)
         .with_context(|| format!("making {}", arguments.working_dir.display()))?;
     let cwd = arguments.working_dir.canonicalize().context("finding the working directory")?;
     system_files::access(&cwd, system_files::Access::EXEC_OK).with_context(|| {
-        format!("entering {}: name a --working-dir of this user's", cwd.display())
+        format!("entering {}: choose a --working-dir that this user may enter", cwd.display())
     })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -139,7 +144,7 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
         let address = listener.local_addr()?;
-        let name = shell_name(wish.name);
+        let name = shell_name(target.name);
         let state = match &arguments.state {
             Some(state) => state.clone(),
             None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
@@ -159,13 +164,13 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let sandbox = sandbox(&arguments, &cwd, shells)?;
         let traces = arguments.debug;
         let config = action_server::Config { sandbox, actions, access, traces, plugins };
-        action_server::serve(config, listener, ended()?).await?;
+        action_server::serve(config, listener, stop_signal()?).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
 }
 
-/// A free shell that a killed server has left is none for a server that confines, nor is one with other
-/// limits.
+/// The name of the agent's shell. It depends on the policy: a server with a policy must not adopt a
+/// shell that was started without it or with other limits.
 fn main_shell(name: &str, policy: &Policy) -> String {
     if policy.is_empty() {
         return format!("openhands-{name:.40}");
@@ -179,13 +184,14 @@ fn main_shell(name: &str, policy: &Policy) -> String {
     format!("{}-{:02x}{:02x}{:02x}-{name:.40}", policy.level, digest[0], digest[1], digest[2])
 }
 
-/// A user's name with only such characters as the name of a shell may have.
+/// A user's name, with characters replaced that the name of a shell may not have.
 fn shell_name(username: Option<String>) -> String {
     let username = username.or_else(|| env::var("USER").ok()).unwrap_or_else(|| "user".into());
     username.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-")
 }
 
-/// Whether pages are shown. They would be a way around the walls of the network.
+/// Whether pages are shown. They are fetched outside the policy, so they would bypass a restricted
+/// network.
 fn has_pages(arguments: &ServeArguments, shells: &Config) -> bool {
     !arguments.no_enable_browser && shells.policy.network == Network::Unrestricted
 }
@@ -196,7 +202,7 @@ fn sandbox(
     cwd: &Path,
     shells: Config,
 ) -> anyhow::Result<sandbox_host::Settings> {
-    // Walls around commands would be worth nothing beside file actions without.
+    // If commands are confined, file actions must be, too.
     let workspace = match arguments.confine || shells.require > Level::None {
         true => Workspace::confined(cwd)?,
         false => Workspace::whole_file_system(),
@@ -205,20 +211,22 @@ fn sandbox(
     Ok(sandbox_host::Settings {
         directory: cwd.to_owned(),
         workspace,
-        browser: has_pages(arguments, &shells)
-            .then(|| Browser { chromium: arguments.browser_program.clone(), by: ShownBy::Us }),
+        browser: has_pages(arguments, &shells).then(|| Browser {
+            chromium: arguments.browser_program.clone(),
+            renderer: Renderer::InProcess,
+        }),
         cells: has(Plugin::Jupyter).then(|| CellSettings {
             python: arguments.kernel_python.clone(),
             confinement: shells.confinement(),
             prelude: has(Plugin::AgentSkills).then(|| action_server::prelude(&shells.program)),
-            // Clients of OpenHands have no words for it.
+            // Clients of OpenHands cannot ask for a restart.
             restart_stuck: true,
         }),
         shells,
     })
 }
 
-/// The editor, if it is asked for, has a port and is installed.
+/// The settings of the editor, if it is requested, has a port and is installed.
 fn editor(
     arguments: &ServeArguments,
     cwd: &Path,
@@ -229,7 +237,7 @@ fn editor(
     let wanted = arguments.plugins.contains(&Plugin::Vscode) && arguments.vscode_server.exists();
     if wanted && !policy.is_empty() {
         eprintln!(
-            "openhands-edge: no editor is started, since its terminals would have no walls and no limits"
+            "openhands-edge: the editor is not started, because the policy would not apply to its terminals"
         );
         return None;
     }
@@ -244,13 +252,13 @@ fn editor(
     wanted.then(|| EditorSettings { program, port, folder, base_path, state: state.to_owned() })
 }
 
-/// A path as the editor wants it: with a slash before it and none behind it. None if there is nothing between.
+/// The path in the editor's form: with a leading slash and no trailing one; `None` if it is empty.
 fn as_base(path: String) -> Option<String> {
     let names = path.trim_matches([' ', '/']);
     (!names.is_empty()).then(|| format!("/{names}"))
 }
 
-/// Different servers must not find one another's shells.
+/// The name of the state directory. Different servers must not adopt one another's shells.
 fn state_name(port: u16, username: &str, cwd: &Path) -> String {
     let digest = Sha256::digest(format!("{username}\n{}", cwd.display()));
     format!(
@@ -263,8 +271,8 @@ fn state_name(port: u16, username: &str, cwd: &Path) -> String {
     )
 }
 
-/// Comes when somebody asks the program to end.
-fn ended() -> anyhow::Result<impl Future<Output = ()>> {
+/// Completes at SIGTERM or SIGINT.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {
@@ -289,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_ten_seconds_unless_somebody_says_otherwise() {
+    fn the_quiet_limit_is_ten_seconds_by_default() {
         let command = ServeArguments::augment_args(clap::Command::new("serve"));
         let argument =
             command.get_arguments().find(|argument| argument.get_id() == "no_change_timeout");

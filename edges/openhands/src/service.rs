@@ -1,9 +1,10 @@
-//! `action/*` at a broker: the actions of agents, carried out with the tools of the runtime that each caller
-//! chose.
+//! Serves `action/*` at a broker: carries out the actions of agents with the tools of the runtime
+//! that each caller chose.
 //!
-//! Each shell name of a runtime belongs to one agent: it has an executor, which keeps the order of its commands.
-//! An action runs in a task of its own, so that a cancel can interrupt its command although nobody waits for the
-//! answer any more. A caller that leaves without a cancel ends only the wait.
+//! Each shell name of a runtime belongs to one agent. The agent has an executor, which keeps its
+//! commands in order. An action runs in a task of its own, so that a cancel can interrupt its
+//! command although nobody waits for the answer any more. A caller that leaves without a cancel
+//! ends only the wait.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,43 +29,43 @@ use crate::action::{
 use crate::event::{self, ErrorForm, Event, Malformed};
 use crate::tools::{Route, Tools};
 
-/// A command that is silent for so long is no longer waited for.
+/// How long a command may print nothing before the wait for it ends.
 const QUIET: Duration = Duration::from_secs(10);
-/// Pieces of output that may wait to be sent.
+/// Capacity of the queue of output pieces.
 const PIECES: usize = 16;
-/// Longest name of an action in bytes.
+/// The largest size of an action id in bytes.
 const NAME_BYTES: usize = 256;
-/// Agents that there may be at once: as many as a sandbox has shells.
-const AGENTS: usize = 64;
+/// The largest number of agents at once: as many as a sandbox has shells.
+const MAX_AGENTS: usize = 64;
 
 /// Why a caller no longer waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    /// The caller has cancelled: the action is to be interrupted.
+pub enum Departure {
+    /// The caller has cancelled: interrupt the action.
     Cancelled,
-    /// The caller has gone, or its time is over: a command goes on.
+    /// The caller has disconnected, or its deadline has passed: a command goes on.
     Gone,
 }
 
 /// The caller of one action.
 pub trait Caller: Sync {
-    /// Sends a piece of output to the caller, and waits while its connection is busy.
+    /// Sends a piece of output to the caller. Waits while its connection is busy.
     fn send(&self, piece: &OutputPiece) -> impl Future<Output = ()> + Send;
 
     /// Returns when the caller no longer waits.
-    fn left(&self) -> impl Future<Output = Left> + Send;
+    fn departure(&self) -> impl Future<Output = Departure> + Send;
 }
 
 /// Agents by the name of their shell and the runtime that they chose.
 type Agents<T> = HashMap<(String, Route), Arc<Executor<T>>>;
 
-/// All agents, and what they are doing.
+/// Runs the actions of all agents.
 pub struct ActionService<T> {
-    /// Calls the runtime that a route leads to.
+    /// Makes the tools of the runtime that a route leads to.
     connect: Box<dyn Fn(Route) -> T + Send + Sync>,
     form: ErrorForm,
     agents: Mutex<Agents<T>>,
-    /// Actions under way that have a name.
+    /// Running actions that have an id, for `action/cancel`.
     named: Mutex<HashMap<String, Arc<Cancellation>>>,
 }
 
@@ -77,7 +78,7 @@ impl<T> std::fmt::Debug for ActionService<T> {
 }
 
 impl<T: Tools> ActionService<T> {
-    /// Calls the tools of each runtime by what `connect` returns. With `traces`, errors say where they come from.
+    /// `connect` makes the tools for a route. With `traces`, errors contain where they come from.
     pub fn new(connect: impl Fn(Route) -> T + Send + Sync + 'static, traces: bool) -> Self {
         Self {
             connect: Box::new(connect),
@@ -94,15 +95,15 @@ impl<T: Tools> ActionService<T> {
         caller: &impl Caller,
     ) -> Result<Answer, WireError> {
         required(&params.action, "action")?;
-        let shell = checked(params.shell)?;
+        let shell = check_shell_name(params.shell)?;
         let route = Route { runtime_id: params.runtime_id, path: params.path };
-        // From here to the agent's own queue nothing is awaited, unless there are very many agents: actions keep
-        // their order.
+        // Nothing is awaited from here to the agent's own queue, unless the limit of agents is
+        // reached. So actions keep their order.
         let agent = match self.known_agent(&shell, &route) {
             Some(agent) => agent,
             None => self.new_agent(shell, route).await?,
         };
-        let Event { action, question } = match event::parse(&params.action, params.args) {
+        let Event { action, context } = match event::parse(&params.action, params.args) {
             Ok(event) => event,
             Err(Malformed::UnknownAction(reason)) => {
                 return Err(with_reason(ErrorKind::InvalidParams, reason, "unknownAction"));
@@ -126,7 +127,7 @@ impl<T: Tools> ActionService<T> {
             Err(ActionError::Call(error)) => Err(error),
             Err(error) if is_failure(error.kind()) => Err(failure(&error)),
             result => {
-                let answer = question.observe(result, &agent, self.form).await;
+                let answer = context.observe(result, &agent, self.form).await;
                 Ok(Answer { cause: params.action_id, ..answer })
             }
         }
@@ -142,7 +143,7 @@ impl<T: Tools> ActionService<T> {
             }
             None => {
                 let reason = format!(
-                    "no action {:?} is under way: it has ended, or was never begun",
+                    "no action {:?} is running: it has ended, or never began",
                     brief(&params.action_id)
                 );
                 Err(with_reason(ErrorKind::NotFound, reason, "noSuchAction"))
@@ -154,13 +155,13 @@ impl<T: Tools> ActionService<T> {
         lock(&self.agents).get(&(shell.0.clone(), route.clone())).map(Arc::clone)
     }
 
-    /// The agent whose shell this is, which is made if there is none yet.
+    /// Finds or makes the agent of this shell.
     async fn new_agent(
         &self,
         shell: ShellName,
         route: Route,
     ) -> Result<Arc<Executor<T>>, WireError> {
-        if lock(&self.agents).len() >= AGENTS {
+        if lock(&self.agents).len() >= MAX_AGENTS {
             self.forget_ended().await;
         }
         let mut agents = lock(&self.agents);
@@ -168,8 +169,8 @@ impl<T: Tools> ActionService<T> {
         if let Some(agent) = agents.get(&key) {
             return Ok(Arc::clone(agent));
         }
-        if agents.len() >= AGENTS {
-            let reason = format!("there are {AGENTS} agents already: close the shells of some");
+        if agents.len() >= MAX_AGENTS {
+            let reason = format!("there are {MAX_AGENTS} agents already: close the shells of some");
             return Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"));
         }
         let settings =
@@ -179,7 +180,7 @@ impl<T: Tools> ActionService<T> {
         Ok(agent)
     }
 
-    /// Forgets the agents that do nothing and have no shell.
+    /// Removes the agents that are idle and have no shell.
     async fn forget_ended(&self) {
         let idle: Vec<_> = {
             let agents = lock(&self.agents);
@@ -193,20 +194,20 @@ impl<T: Tools> ActionService<T> {
                     lock(&self.agents).remove(&key);
                 }
                 Err(error) => {
-                    // A runtime that is gone has no shells.
-                    tracing::debug!(shell = key.0, %error, "forgot an agent that cannot be reached");
+                    // If the runtime is gone, its shells are gone, too.
+                    tracing::debug!(shell = key.0, %error, "removed an agent whose runtime does not answer");
                     lock(&self.agents).remove(&key);
                 }
             }
         }
     }
 
-    /// Makes an action known by its name, until the return value is dropped.
+    /// Makes an action known by its id until the returned value is dropped.
     fn name(
         &self,
         name: Option<&str>,
         cancellation: &Arc<Cancellation>,
-    ) -> Result<Option<Named<'_, T>>, WireError> {
+    ) -> Result<Option<NamedAction<'_, T>>, WireError> {
         let Some(name) = name else { return Ok(None) };
         required(name, "actionId")?;
         if name.len() > NAME_BYTES {
@@ -215,16 +216,15 @@ impl<T: Tools> ActionService<T> {
         }
         let mut named = lock(&self.named);
         if named.contains_key(name) {
-            let reason =
-                format!("an action {name:?} is under way already: choose another actionId");
+            let reason = format!("an action {name:?} is already running: choose another actionId");
             return Err(with_reason(ErrorKind::Conflict, reason, "exists"));
         }
         named.insert(name.to_owned(), Arc::clone(cancellation));
-        Ok(Some(Named { service: self, name: name.to_owned() }))
+        Ok(Some(NamedAction { service: self, name: name.to_owned() }))
     }
 }
 
-/// Carries an action out in a task of its own. The outer error says that the caller has left.
+/// Runs an action in a task of its own. The outer error means that the caller has left.
 async fn carry_out<T: Tools>(
     agent: &Arc<Executor<T>>,
     request: Request,
@@ -232,7 +232,7 @@ async fn carry_out<T: Tools>(
     cancellation: Arc<Cancellation>,
     caller: &impl Caller,
 ) -> Result<Result<action::Observation, ActionError>, WireError> {
-    // A shell made for one command takes its log along.
+    // A shell that is made for one command is closed with its log, so offsets in it are useless.
     let stays = !matches!(request.action, Action::Run(Run { shell: RunIn::Fresh { .. }, .. }));
     let (sink, mut pieces) = mpsc::channel::<action::OutputPiece>(PIECES);
     let sink = stream.then_some(sink);
@@ -254,38 +254,39 @@ async fn carry_out<T: Tools>(
     };
     tokio::select! {
         done = done => {
-            done.map_err(|_| ErrorKind::InternalError.error("the work on this action was given up"))
+            done.map_err(|_| ErrorKind::InternalError.error("the task of this action failed"))
         }
-        left = caller.left() => {
-            match left {
-                Left::Cancelled => cancellation.cancel(),
-                Left::Gone => stop.abort(),
+        departure = caller.departure() => {
+            match departure {
+                Departure::Cancelled => cancellation.cancel(),
+                Departure::Gone => stop.abort(),
             }
-            Err(ErrorKind::RequestCancelled.error("nobody waits for this action any more"))
+            Err(ErrorKind::RequestCancelled.error("the caller no longer waits for this action"))
         }
     }
 }
 
-/// An action that can be cancelled by its name.
-struct Named<'a, T> {
+/// Registers a running action by its id, until it is dropped.
+struct NamedAction<'a, T> {
     service: &'a ActionService<T>,
     name: String,
 }
 
-impl<T> Drop for Named<'_, T> {
+impl<T> Drop for NamedAction<'_, T> {
     fn drop(&mut self) {
         lock(&self.service.named).remove(&self.name);
     }
 }
 
-/// The name of a shell, if it is one.
-fn checked(shell: ShellName) -> Result<ShellName, WireError> {
+/// Checks the name of a shell.
+fn check_shell_name(shell: ShellName) -> Result<ShellName, WireError> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=64).contains(&shell.0.len()) && shell.0.bytes().all(is_part) {
         return Ok(shell);
     }
     let name = brief(&shell.0);
-    let reason = format!("{name:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -");
+    let reason =
+        format!("{name:?} is not a valid shell name: use 1 to 64 characters of A-Z a-z 0-9 _ -");
     Err(with_reason(ErrorKind::InvalidParams, reason, "invalid"))
 }
 
@@ -296,7 +297,7 @@ fn required(value: &str, name: &str) -> Result<(), WireError> {
     }
 }
 
-/// Whether there is nothing to observe.
+/// Whether the error is the answer to the request, not an observation for the agent.
 fn is_failure(kind: ActionErrorKind) -> bool {
     matches!(kind, ActionErrorKind::Gone | ActionErrorKind::TimedOut | ActionErrorKind::Cancelled)
 }

@@ -1,8 +1,8 @@
-"""What cells of agents find in their namespace from the beginning, as with OpenHands' agent skills.
+"""Names that cells of agents see from the beginning, as with OpenHands' agent skills.
 
-Files are edited by the sandbox's own editor, the one behind the actions `edit` and `read`: it runs
-beside the kernel, under the same user and the same walls, from the first call on, and remembers
-what can be taken back. It ends with the kernel, whose end of the pipe it lives by.
+Files are edited by the sandbox's own editor, the one behind the actions `edit` and `read`. The
+first call starts it; it runs beside the kernel as the same user and under the same policy, and
+remembers what can be undone. It ends with the kernel, because its input is a pipe from the kernel.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from typing import Any, List, Optional
 
 __all__ = ["file_editor"]
 
-# The program that loads this module appends a line that says how the editor is started.
+# The program that loads this module appends a line that sets the command to start the editor.
 EDITOR: List[str] = []
 
 
 class _Editor:
-    """Asks the editor, which answers each line of JSON with another."""
+    """Talks to the editor, which answers each line of JSON with another."""
 
     def __init__(self) -> None:
         self.process: Optional[subprocess.Popen[str]] = None
-        self.turn = threading.Lock()
+        self.lock = threading.Lock()
 
     def ask(self, request: Any) -> Any:
-        with self.turn:
+        with self.lock:
             process = self.process or self.start()
             assert process.stdin
             assert process.stdout
-            # Set again when the answer is here, which an interrupted call leaves to nobody else.
+            # Set again after the answer. An interrupted call must not leave its answer to the next
+            # one.
             self.process = None
             try:
                 process.stdin.write(json.dumps(request) + "\n")
@@ -47,7 +48,7 @@ class _Editor:
             return json.loads(answer)
 
     def start(self) -> subprocess.Popen[str]:
-        # In a session of its own, where a Ctrl-C for the cell does not reach it.
+        # In a process session of its own, so that a Ctrl-C for the cell does not reach it.
         return subprocess.Popen(
             EDITOR,
             stdin=subprocess.PIPE,
@@ -65,11 +66,11 @@ def _forget() -> None:
     _editor = _Editor()
 
 
-# The pipes are the parent's; a child that edits has an editor of its own.
+# The pipes belong to the parent process; a forked child starts an editor of its own.
 os.register_at_fork(after_in_child=_forget)
 
 
-def file_editor(  # noqa: PLR0917 - as agents call it
+def file_editor(  # noqa: PLR0917 - the signature that agents use
     command: str,
     path: str,
     file_text: Optional[str] = None,
@@ -79,12 +80,12 @@ def file_editor(  # noqa: PLR0917 - as agents call it
     insert_line: Optional[int] = None,
     enable_linting: bool = False,
 ) -> str:
-    """Views, creates or changes the file at an absolute path, and says what came of it.
+    """Views, creates or changes the file at an absolute path, and returns a text about the result.
 
     Commands: ``view`` (with ``view_range``), ``create`` (``file_text``), ``str_replace``
-    (``old_str``, ``new_str``), ``insert`` (``insert_line``, ``new_str``) and ``undo_edit``. What
-    goes wrong is told in a text that begins with ``ERROR:``. Nothing is linted, whatever
-    ``enable_linting`` says.
+    (``old_str``, ``new_str``), ``insert`` (``insert_line``, ``new_str``) and ``undo_edit``. The
+    text of an error begins with ``ERROR:``. ``enable_linting`` is accepted, but nothing is
+    linted.
     """
     given = {
         "command": command,

@@ -1,7 +1,7 @@
-//! Calling tools: the only way in which actions reach shells, files, cells and pages.
+//! Calls tools. Actions reach shells, files, cells and pages in no other way.
 //!
-//! [`LocalTools`] calls the tools of a sandbox in this process, for the action server. [`BrokerTools`]
-//! calls those of a runtime that is registered with a broker.
+//! [`LocalTools`] calls the tools of a sandbox in this process, for the action server.
+//! [`BrokerTools`] calls the tools of a runtime that is registered with a broker.
 
 mod broker;
 #[cfg(test)]
@@ -41,13 +41,14 @@ pub trait Tools: Clone + Send + Sync + 'static {
     fn directory(&self) -> impl Future<Output = Result<PathBuf, WireError>> + Send;
 }
 
-/// Options of a call: progress, and a way to cancel it.
+/// Options of a call: where its progress goes, and how to cancel it.
 #[derive(Debug, Default)]
 pub struct Listener<'a> {
-    /// Receives the progress of the call, in order. A tool that streams waits while the channel is full; on the way
-    /// from another process pieces may be dropped.
+    /// Receives the progress of the call, in order. A tool in this process waits while the channel
+    /// is full; from another process, pieces may be dropped.
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
-    /// Cancels the request itself, for a tool to which that means more than the end of the wait (`cell/run`
-    /// interrupts its cell). The call then fails with *RequestCancelled*, unless its answer was faster.
+    /// Cancels the request itself, for tools to which a cancel means more than the end of the wait
+    /// (`cell/run` interrupts its cell). The call then fails with *RequestCancelled*, unless its
+    /// answer comes first.
     pub cancellation: Option<&'a Cancellation>,
 }

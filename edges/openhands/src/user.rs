@@ -1,9 +1,9 @@
-//! `openhands-edge serve` for another user: who that is, and how the server becomes it.
+//! `openhands-edge serve` for another user: who that is, and how the server becomes that user.
 //!
-//! A server that root starts for somebody else does not stay root. Before it opens anything it makes the
-//! user if there is none, hands over the working directory, and executes itself anew as that user. So
-//! shells, cells, files and the editor are that user's by nature: no link that a command makes can lead
-//! the server to a file of root's, and nothing of what root may do is left.
+//! A server that root starts for another user does not stay root. Before it opens anything, it
+//! creates the user if necessary, gives the working directory to the user, and executes itself
+//! again as that user. So shells, cells, files and the editor belong to that user: no link that a
+//! command makes can lead the server to a file of root, and no right of root is left.
 
 use std::{
     convert::Infallible,
@@ -24,7 +24,7 @@ use nix::unistd::{Gid, Group, Uid, User, geteuid, initgroups, setgid, setuid};
 use rustix::fs::OFlags;
 
 /// Variables that name directories of the former user.
-const FORMER: [&str; 6] = [
+const FORMER_USER_VARIABLES: [&str; 6] = [
     "XDG_RUNTIME_DIR",
     "XDG_CONFIG_HOME",
     "XDG_CACHE_HOME",
@@ -33,24 +33,24 @@ const FORMER: [&str; 6] = [
     "MAIL",
 ];
 
-/// Whose shells are wanted.
+/// The user that the server should run as.
 #[derive(Debug)]
-pub(crate) struct Wish {
-    /// The user's name; none for whoever starts the server.
+pub(crate) struct TargetUser {
+    /// The user's name; `None` for the user that starts the server.
     pub name: Option<String>,
-    /// The number for a user that does not exist yet. One that exists keeps its own.
+    /// The user id for a user that does not exist yet. An existing user keeps its own id.
     id: Option<u32>,
 }
 
-impl Wish {
-    /// From the flags, unless the environment says otherwise: images have a command line of their own.
+impl TargetUser {
+    /// Takes the flags, unless the environment overrides them: images have a fixed command line.
     pub(crate) fn new(name: Option<String>, id: Option<u32>) -> anyhow::Result<Self> {
         Ok(Self { name: overriding("RUNTIME_USERNAME", name)?, id: overriding("RUNTIME_UID", id)? })
     }
 
-    /// Executes the program anew as this user, or returns if it is the right one already, or if there is
-    /// no way to become it, which is said.
-    pub(crate) fn fulfil(&self, working_dir: &Path) -> anyhow::Result<()> {
+    /// Executes the program again as this user. Returns if it already runs as this user, if
+    /// SU_TO_USER forbids it, or if only root could do it, which is printed.
+    pub(crate) fn switch(&self, working_dir: &Path) -> anyhow::Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         let us = geteuid();
         let account = find(name)?;
@@ -59,8 +59,8 @@ impl Wish {
         }
         if !us.is_root() {
             eprintln!(
-                "openhands-edge: only root can become {name}; everything here is done as user {us}. Start the server \
-                 as root, or as {name}, if that matters"
+                "openhands-edge: only root can become {name}, so everything runs as user {us}. If that matters, start \
+                 the server as root or as {name}"
             );
             return Ok(());
         }
@@ -78,13 +78,15 @@ fn overriding<T: FromStr>(variable: &str, given: Option<T>) -> anyhow::Result<Op
     match env::var(variable) {
         Ok(text) if !text.is_empty() => match text.parse() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => bail!("{variable} is {text:?}, which is no such value: correct or unset it"),
+            Err(_) => bail!(
+                "{variable} is {text:?}, which is not valid: correct it or unset the variable"
+            ),
         },
         _ => Ok(given),
     }
 }
 
-/// Whether the environment leaves it to us.
+/// Whether SU_TO_USER allows to become another user.
 fn may_switch() -> bool {
     let allowed = ["true", "1", "t", "yes", "y", ""];
     env::var("SU_TO_USER").map_or(true, |text| allowed.contains(&&*text.to_ascii_lowercase()))
@@ -94,8 +96,8 @@ fn find(name: &str) -> anyhow::Result<Option<User>> {
     User::from_name(name).with_context(|| format!("looking for the user {name}"))
 }
 
-/// Makes a user with a home and a group of its own. It is one of the group `sudo` where there is one; what
-/// that is worth is for the machine to say.
+/// Creates a user with a home directory and a group of its own. The user joins the group `sudo` if
+/// it exists; the configuration of the machine decides what that permits.
 fn create(name: &str, id: Option<u32>) -> anyhow::Result<User> {
     let mut command = Command::new("useradd");
     let path = env::var("PATH").unwrap_or_default();
@@ -109,21 +111,21 @@ fn create(name: &str, id: Option<u32>) -> anyhow::Result<User> {
         command.args(["--groups", "sudo"]);
     }
     let output = command.arg("--").arg(name).output().with_context(|| {
-        format!("there is no user {name}, and useradd cannot be started: make the user first")
+        format!("there is no user {name}, and useradd cannot be started: create the user first")
     })?;
-    // Another server may have been quicker.
+    // Another server may have created the user meanwhile.
     match find(name)? {
         Some(account) => Ok(account),
         None => bail!(
-            "there is no user {name}, and useradd cannot make it: {}. Choose another --username or --user-id, \
-             or make the user first",
+            "there is no user {name}, and useradd cannot create it: {}. Choose another --username or --user-id, \
+             or create the user first",
             String::from_utf8_lossy(&output.stderr).trim()
         ),
     }
 }
 
-/// Makes the working directory and gives it to the user; what is in it stays as it is. The directory in which
-/// the server was started is only given away by name.
+/// Creates the working directory and gives it to the user; its content stays unchanged. The default
+/// `.` is not given away: only a directory that was named explicitly is.
 fn hand_over(directory: &Path, account: &User) -> anyhow::Result<()> {
     let context = || format!("giving {} to {}", directory.display(), account.name);
     fs::create_dir_all(directory).with_context(context)?;
@@ -146,27 +148,27 @@ fn hand_over(directory: &Path, account: &User) -> anyhow::Result<()> {
     handle.set_permissions(fs::Permissions::from_mode(mode)).with_context(context)
 }
 
-/// Gives up everything that root may do, and begins anew. Returns only if something is wrong.
+/// Drops all rights of root and executes the program again. Returns only after an error.
 fn become_user(account: &User) -> anyhow::Result<Infallible> {
     let User { name, uid, gid, dir, shell, .. } = account;
     let program = env::current_exe().context("finding this program")?;
-    take_on(name, *uid, *gid).with_context(|| format!("becoming {name}"))?;
+    set_ids(name, *uid, *gid).with_context(|| format!("becoming {name}"))?;
     let mut command = Command::new(&program);
     command.args(env::args_os().skip(1));
     command.env("HOME", dir).env("USER", name).env("LOGNAME", name).env("SHELL", shell);
-    for variable in FORMER {
+    for variable in FORMER_USER_VARIABLES {
         command.env_remove(variable);
     }
     Err(command.exec()).with_context(|| {
         format!(
-            "{name} cannot execute {}: install it where every user may, such as /usr/local/bin",
+            "{name} cannot execute {}: install it where every user may execute it, such as /usr/local/bin",
             program.display()
         )
     })
 }
 
-fn take_on(name: &str, user: Uid, group: Gid) -> anyhow::Result<()> {
-    // The groups first: afterwards nobody is there who may change them.
+fn set_ids(name: &str, user: Uid, group: Gid) -> anyhow::Result<()> {
+    // The groups first: afterwards the process may no longer change them.
     initgroups(&CString::new(name)?, group)?;
     setgid(group)?;
     setuid(user)?;

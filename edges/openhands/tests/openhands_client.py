@@ -1,4 +1,4 @@
-"""OpenHands' own client class against our server. Started by scripts/test-openhands-client.
+"""Tests our server with the client class of OpenHands. Started by scripts/test-openhands-client.
 
 Arguments: the address of the server, and its working directory. The key is in SESSION_API_KEY.
 """
@@ -38,7 +38,7 @@ from openhands.storage.memory import InMemoryFileStore
 
 
 class Runtime(ActionExecutionClient):
-    """The client as it is, with an address."""
+    """The unmodified client, with the address of our server."""
 
     def __init__(self, url: str, *arguments, **more):
         self.url = url

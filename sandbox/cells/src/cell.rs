@@ -1,4 +1,4 @@
-//! What a cell says and how it ends.
+//! Outputs and results of cells.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,17 +9,18 @@ use tokio::sync::mpsc;
 /// How to run a cell.
 #[derive(Debug, Clone, Default)]
 pub struct ExecuteOptions {
-    /// The directory to be in. The kernel goes there only if it differs from the one named last, so
-    /// that a cell's own `os.chdir` holds until the caller moves.
+    /// The working directory for the cell. The kernel changes to it only if it differs from the
+    /// directory of the last call, so a cell's own `os.chdir` stays in effect until the caller asks
+    /// for another directory.
     pub cwd: Option<PathBuf>,
-    /// How long it may take before it is interrupted.
+    /// The timeout, after which the cell is interrupted.
     pub timeout: Option<Duration>,
-    /// Who wants the outputs as they come. What goes here is bounded like the result, so a
-    /// subscriber that does not read costs no more than that.
+    /// Receives the outputs as they come. They have the same limit as the result, so a subscriber
+    /// that does not read costs no more memory than that.
     pub subscriber: Option<mpsc::UnboundedSender<CellOutput>>,
 }
 
-/// One piece of output, in the order in which the kernel sent them.
+/// One piece of output. Outputs are in the order in which the kernel sent them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellOutput {
@@ -30,49 +31,49 @@ pub enum CellOutput {
         /// The text.
         text: String,
     },
-    /// A result, or something that was displayed: the same thing in several formats.
+    /// A result, or something that was displayed: one value in several formats.
     Display {
         /// By MIME type: text as it is, images and other binary formats in Base64, JSON as JSON.
         data: Map<String, Value>,
     },
     /// An exception.
     Error {
-        /// Its class.
+        /// The class of the exception.
         ename: String,
-        /// Its message.
+        /// The message of the exception.
         evalue: String,
-        /// The traceback, a piece for each frame.
+        /// The traceback, one text for each frame.
         traceback: Vec<String>,
     },
-    /// Here something is missing: there was more than is kept. The beginning is there, and the end.
-    LeftOut {
-        /// How much.
+    /// Marks a gap: the output was larger than the limit. The beginning and the end are kept.
+    Omitted {
+        /// Number of omitted bytes.
         bytes: u64,
     },
 }
 
-/// How a cell came to its end.
+/// How a cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellEnd {
-    /// It ran to its end.
+    /// It ran to its end without an exception.
     Finished,
-    /// An exception ended it, which is in the outputs; also when somebody has interrupted it.
+    /// An exception ended it, which is in the outputs. An interrupt is an exception, too.
     Raised,
-    /// Its time was over, and it was interrupted.
+    /// Its timeout passed, and it was interrupted.
     TimedOut,
-    /// Its time was over, but it does not heed interrupts and goes on. The kernel is busy until it
+    /// Its timeout passed, but it ignores interrupts and goes on. The kernel is busy until the cell
     /// ends; a restart ends it.
     Stuck,
-    /// The kernel's process ended under it. There is a new one; variables are gone.
+    /// The kernel's process ended during the cell. A new kernel was started; variables are lost.
     KernelDied,
-    /// The kernel was restarted under it.
+    /// The kernel was restarted during the cell.
     Restarted,
 }
 
-/// What a cell came to.
+/// The result of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellResult {
-    /// What it said.
+    /// What it printed, displayed and raised.
     pub outputs: Vec<CellOutput>,
     /// How it ended.
     pub ended: CellEnd,
@@ -83,27 +84,27 @@ pub struct CellResult {
 }
 
 impl CellResult {
-    /// Everything that can be read, as a notebook without pictures would show it: printed text,
-    /// displays as plain text, tracebacks, and what is missing.
+    /// All outputs as plain text, as a notebook without pictures would show them: printed text,
+    /// displays as text, tracebacks, and notes about omitted output.
     pub fn text(&self) -> String {
         self.outputs.iter().map(CellOutput::text).collect()
     }
 
-    /// Bytes of output that were too much to keep, 0 as a rule.
-    pub fn left_out(&self) -> u64 {
+    /// Number of bytes that were omitted because the output was too large; usually 0.
+    pub fn omitted_bytes(&self) -> u64 {
         let missing =
-            self.outputs.iter().filter(|output| matches!(output, CellOutput::LeftOut { .. }));
+            self.outputs.iter().filter(|output| matches!(output, CellOutput::Omitted { .. }));
         missing.map(CellOutput::bytes).sum()
     }
 
-    /// The pictures: MIME type and content, in Base64 (SVG: as it is).
+    /// The pictures: MIME type and content, in Base64 (SVG: as plain text).
     pub fn images(&self) -> impl Iterator<Item = (&str, &str)> {
         self.outputs.iter().flat_map(CellOutput::images)
     }
 }
 
 impl CellOutput {
-    /// The piece as plain text; empty if it has none.
+    /// The output as plain text; empty if it has none.
     pub fn text(&self) -> String {
         match self {
             Self::Stream { text, .. } => text.clone(),
@@ -111,11 +112,11 @@ impl CellOutput {
                 data.get("text/plain").and_then(Value::as_str).unwrap_or_default().to_owned()
             }
             Self::Error { traceback, .. } => traceback.join("\n"),
-            Self::LeftOut { bytes } => format!("\n[{bytes} bytes of output were left out here.]\n"),
+            Self::Omitted { bytes } => format!("\n[{bytes} bytes of output were omitted here.]\n"),
         }
     }
 
-    /// How much it is, or would be.
+    /// Size of the output; for a gap, the omitted bytes.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::Stream { text, .. } => text.len(),
@@ -123,16 +124,16 @@ impl CellOutput {
                 data.values().map(|value| value.as_str().map_or(0, str::len)).sum()
             }
             Self::Error { traceback, .. } => traceback.iter().map(String::len).sum(),
-            Self::LeftOut { bytes } => return *bytes,
+            Self::Omitted { bytes } => return *bytes,
         };
         bytes as u64
     }
 
-    /// The pictures in this piece.
+    /// The pictures in this output: MIME type and content.
     pub fn images(&self) -> impl Iterator<Item = (&str, &str)> {
         let data = match self {
             Self::Display { data } => Some(data),
-            Self::Stream { .. } | Self::Error { .. } | Self::LeftOut { .. } => None,
+            Self::Stream { .. } | Self::Error { .. } | Self::Omitted { .. } => None,
         };
         data.into_iter().flatten().filter_map(|(mime, content)| {
             mime.starts_with("image/").then(|| Some((mime.as_str(), content.as_str()?))).flatten()

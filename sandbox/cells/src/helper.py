@@ -1,16 +1,17 @@
-"""Keeps one IPython kernel for the sandbox; speaks JSON lines on its standard input and output.
+"""Runs one IPython kernel for the sandbox; speaks JSON lines on its standard input and output.
 
 Requests: {"do": "execute", "cell": N, "code": TEXT, "cwd": BYTES or null}, {"do": "interrupt"} and
 {"do": "restart", "environment": [[BYTES, BYTES]...] or null}. Without an environment, a new kernel
-has the former one's, and the first one has ours. A closed input means that the owner is gone,
-however that happened: then this program ends, and the kernel with everything that it has started.
+gets the former kernel's, and the first one gets the helper's. A closed input means that the owner
+is gone, for whatever reason: then this program ends, with the kernel and everything it has started.
 
 Events: "ready" after each start of a kernel, "output" and "done" for a cell, "died" when the kernel
-ended by itself (another is then started), and, as the last word, "failed". Long texts come as
-several outputs, so that the owner can keep a part; what is too big to pass on is "leftout".
+ended by itself (another is then started), and "failed" as the last event. Long texts are sent as
+several outputs, so that the owner can keep a part; an output that is too large to send is replaced
+by "omitted".
 
-The owner asks for nothing before "ready" and for one thing at a time, except for interrupts. It
-also keeps the limits of time and size, and knows what a cell's end means.
+The owner sends nothing before "ready", and one request at a time except for interrupts. The owner
+enforces timeouts and size limits and decides what a cell's end means.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ import zmq.asyncio
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
-# The kernel dies with this process even if this process is killed; see prctl(2).
+# PR_SET_PDEATHSIG: the kernel dies with this process even if this process is killed.
 KERNEL = """
 import ctypes, os, signal, sys, types
 prelude = ""
@@ -35,15 +36,15 @@ PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() != int(os.environ["JPY_PARENT_PID"]):
     sys.exit("the owner is gone")
-# A module in the working directory must not stand in for one of the kernel's own. Those are where
-# the helper has found them, also if a variable said so that cells do not have.
+# A file in the working directory must not replace one of the kernel's modules. They are in the
+# helper's path, which may come from variables that cells do not have.
 sys.path[:] = [entry for entry in sys.path if entry]
 sys.path += [entry for entry in paths if entry not in sys.path]
 import zmq
 from ipykernel.kernelapp import IPKernelApp
 class Kernel(IPKernelApp):
     def init_iopub(self, context):
-        # The usual queue of a thousand messages drops the rest, the cell's end included.
+        # The default queue of 1000 messages drops the rest, even the end of the cell.
         context.setsockopt(zmq.SNDHWM, 0)
         super().init_iopub(context)
     def init_code(self):
@@ -56,22 +57,22 @@ Kernel.launch_instance()
 """
 
 OPTIONS = [
-    # Tracebacks are read by programs.
+    # Programs read the tracebacks, so no colours.
     "--InteractiveShell.colors=NoColor",
-    # What cells have run in is nobody's history file.
+    # Cells do not belong in anybody's history file.
     "--HistoryManager.enabled=False",
 ]
 
-# Seconds that a new kernel may take to answer, and one between two calls to it.
+# How many seconds a new kernel may take to answer, and the interval between two attempts.
 START_LIMIT = 60
-CALL_AGAIN = 1
-# Longest line that the owner is given, and characters of a text in one output.
-LONGEST = 32 << 20
-PIECE = 256 << 10
+RETRY_INTERVAL = 1
+# The longest line to the owner in bytes, and the most characters of a text in one output.
+MAX_LINE = 32 << 20
+MAX_PIECE = 256 << 10
 
 
-class OneKernel(KernelSpecManager):
-    """Knows no kernel but ours, wherever others may be installed."""
+class OnlyOurKernel(KernelSpecManager):
+    """Knows only our kernel, whatever others are installed."""
 
     prelude = ""
 
@@ -88,12 +89,12 @@ class Helper:
         self.cwd = cwd
         self.mark = mark
         self.events = events
-        # For our side of the same queue.
+        # No limit on our side of the output queue either; see init_iopub.
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RCVHWM, 0)
-        spec = OneKernel()
+        spec = OnlyOurKernel()
         spec.prelude = prelude
-        # By default Unix sockets in a private directory: no port, nothing for others to find.
+        # By default Unix sockets in a private directory: no port that others could find.
         self.manager = AsyncKernelManager(
             kernel_spec_manager=spec,
             transport=transport,
@@ -102,25 +103,26 @@ class Helper:
             shutdown_wait_time=2,
         )
         self.client = None
-        # Tells the end of the kernel's process; there is one only while the kernel is up.
+        # A pidfd of the kernel's process, while the kernel is up.
         self.death = None
         self.tasks = set()
         self.failure = None
-        # The kernel's directory as far as we have set it, or None after a start.
+        # The kernel's directory as far as we have set it.
         self.given_cwd = cwd
-        # The running cell: its number, the id of its request, and what is still missing.
+        # The running cell: its number, the id of its request, and the messages that are still
+        # missing.
         self.cell = None
         self.request = None
         self.missing = set()
-        # Questions to a kernel that is starting.
-        self.calls = set()
-        # Who waits for what.
+        # Ids of the requests by which get_ready finds out whether the kernel answers.
+        self.probes = set()
+        # Futures by the reply that they wait for.
         self.replies = {}
 
-    def say(self, event, **fields):
+    def send_event(self, event, **fields):
         line = json.dumps({"event": event, **fields}, ensure_ascii=False).encode("utf-8", "replace")
-        if len(line) > LONGEST:
-            fields["output"] = {"leftout": {"bytes": len(line)}}
+        if len(line) > MAX_LINE:
+            fields["output"] = {"omitted": {"bytes": len(line)}}
             line = json.dumps({"event": event, **fields}).encode()
         self.events.write(line + b"\n")
         self.events.flush()
@@ -136,27 +138,27 @@ class Helper:
     async def get_ready(self):
         """Returns when the kernel's replies and its outputs both reach us.
 
-        A subscription to outputs takes effect at an unknown time, so a question is repeated until
-        traces of it have come both ways, be they of an earlier asking.
+        A subscription to outputs takes effect at an unknown time, so a request is repeated until
+        its reply and its output have both arrived, possibly from different attempts.
         """
         deadline = asyncio.get_running_loop().time() + START_LIMIT
-        self.calls = set()
+        self.probes = set()
         traces = {self.expect("reply"), self.expect("idle")}
         while traces:
             if not await self.manager.is_alive():
-                raise RuntimeError("the kernel has ended at its start")
+                raise RuntimeError("the kernel ended while it was starting")
             if asyncio.get_running_loop().time() > deadline:
-                raise RuntimeError(f"the kernel has not answered within {START_LIMIT} s")
-            self.calls.add(self.sent(self.client.kernel_info()))
-            _, traces = await asyncio.wait(traces, timeout=CALL_AGAIN)
+                raise RuntimeError(f"the kernel did not answer within {START_LIMIT} s")
+            self.probes.add(self.after_send(self.client.kernel_info()))
+            _, traces = await asyncio.wait(traces, timeout=RETRY_INTERVAL)
         self.watch_for_death()
-        self.say("ready")
+        self.send_event("ready")
 
-    def sent(self, request):
-        """To be called with each request, so that no reply is overlooked.
+    def after_send(self, request):
+        """Must be called with each request, so that no reply is missed.
 
-        The client sends behind the back of the asyncio socket. If a reply comes in that moment, the
-        socket is not told of it, nor of those that follow; asking it for its events makes it look.
+        The client sends without the asyncio socket knowing. If a reply arrives at that moment, the
+        socket does not notice it, nor later ones; reading its events makes it check.
         """
         self.client.shell_channel.socket.get(zmq.EVENTS)
         return request
@@ -173,21 +175,21 @@ class Helper:
     async def execute(self, cell, code, cwd):
         self.cell = cell
         if self.death is None:
-            # The kernel has died while the request was on its way.
+            # The kernel died while the request was on its way.
             self.finish("died")
             return
         if cwd is not None and bytes(cwd) != self.given_cwd:
             await self.change_directory(bytes(cwd))
             if self.cell != cell:
                 return
-        self.request = self.sent(self.client.execute(code, allow_stdin=False))
+        self.request = self.after_send(self.client.execute(code, allow_stdin=False))
         self.missing = {"reply", "idle"}
         self.status, self.count = "ok", None
 
     async def change_directory(self, cwd):
         code = f"__import__('os').chdir({cwd!r})"
         request = self.client.execute(code, silent=True, store_history=False, allow_stdin=False)
-        reply = await self.expect(self.sent(request))
+        reply = await self.expect(self.after_send(request))
         if reply["status"] == "ok":
             self.given_cwd = cwd
         else:
@@ -197,9 +199,9 @@ class Helper:
     def finish(self, status, **fields):
         if self.cell is not None:
             cell, self.cell, self.request = self.cell, None, None
-            self.say("done", cell=cell, status=status, **fields)
+            self.send_event("done", cell=cell, status=status, **fields)
 
-    def came(self, part):
+    def received(self, part):
         self.missing.discard(part)
         if not self.missing:
             self.finish(self.status, count=self.count)
@@ -210,23 +212,23 @@ class Helper:
             parent = message["parent_header"].get("msg_id")
             kind, content = message["msg_type"], message["content"]
             if kind == "status" and content["execution_state"] == "idle":
-                if parent in self.calls:
+                if parent in self.probes:
                     self.settle("idle", None)
                 if parent == self.request:
-                    self.came("idle")
-            # Also what threads of earlier cells print: it belongs to no cell more than to this.
+                    self.received("idle")
+            # Also output of threads of earlier cells: it has no better place than the running cell.
             elif self.request is not None and parent is not None:
                 for output in describe(kind, content):
-                    self.say("output", cell=self.cell, output=output)
+                    self.send_event("output", cell=self.cell, output=output)
 
     async def pump_replies(self):
         while True:
             message = await self.client.get_shell_msg()
             parent, content = message["parent_header"].get("msg_id"), message["content"]
-            self.settle("reply" if parent in self.calls else parent, content)
+            self.settle("reply" if parent in self.probes else parent, content)
             if parent is not None and parent == self.request:
                 self.status, self.count = content["status"], content.get("execution_count")
-                self.came("reply")
+                self.received("reply")
 
     def watch_for_death(self):
         self.death = os.pidfd_open(self.manager.provisioner.pid)
@@ -242,16 +244,16 @@ class Helper:
         if self.death is None:
             return
         self.stop_watching()
-        self.forget_cell("died")
-        self.say("died")
+        self.abort_cell("died")
+        self.send_event("died")
         await self.start_again(None)
 
     async def restart(self, environment):
         self.stop_watching()
-        self.forget_cell("restarted")
+        self.abort_cell("restarted")
         await self.start_again(environment)
 
-    def forget_cell(self, status):
+    def abort_cell(self, status):
         for key in list(self.replies):
             self.settle(key, {"status": "aborted"})
         self.finish(status)
@@ -271,12 +273,12 @@ class Helper:
         self.end_processes()
 
     async def interrupt(self):
-        # It may have died just now.
+        # The kernel may have died just now.
         with contextlib.suppress(RuntimeError):
             await self.manager.interrupt_kernel()
 
     def end_processes(self):
-        """Ends what cells have started, wherever it has gone: it carries our mark."""
+        """Ends all processes that cells have started; their environment contains our mark."""
         own = {os.getpid(), self.manager.provisioner and self.manager.provisioner.pid}
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -284,10 +286,10 @@ class Helper:
                     if self.mark in file.read().split(b"\0") and int(name) not in own:
                         os.kill(int(name), signal.SIGKILL)
             except OSError:
-                pass  # it has ended, or is somebody else's
+                pass  # it has ended, or belongs to another user
 
     def background(self, work):
-        """Lets something run beside the serving; its failure ends the serving."""
+        """Runs a coroutine beside serve(); if it fails, serve() fails."""
         task = asyncio.ensure_future(work)
         self.tasks.add(task)
         task.add_done_callback(self.ended)
@@ -320,7 +322,7 @@ class Helper:
 
 
 def launch(environment):
-    """Arguments to start a kernel with, as the manager knows them."""
+    """The manager's arguments to start a kernel with this environment."""
     if environment is None:
         return {}
     decoded = (map(os.fsdecode, map(bytes, variable)) for variable in environment)
@@ -328,7 +330,7 @@ def launch(environment):
 
 
 def describe(kind, content):
-    """An output message as the owner knows it: one output or several, none for what is none."""
+    """Converts an output message to outputs for the owner; none if the kind is not known."""
     if kind == "stream":
         for text in cut(content["text"]):
             yield {"stream": {"name": content["name"], "text": text}}
@@ -340,28 +342,28 @@ def describe(kind, content):
             yield {"display": {"data": {"text/plain": text}}}
     elif kind == "error":
         value, traceback = content["evalue"], content["traceback"]
-        if sum(map(len, traceback)) > PIECE:
+        if sum(map(len, traceback)) > MAX_PIECE:
             value, traceback = shorten(value), [shorten("\n".join(traceback))]
         yield {"error": {"ename": content["ename"], "evalue": value, "traceback": traceback}}
 
 
 def cut(text):
-    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)] or [text]
+    return [text[start : start + MAX_PIECE] for start in range(0, len(text), MAX_PIECE)] or [text]
 
 
 def shorten(text):
-    """Both ends, of which an exception with its traceback can be told."""
-    end = PIECE // 4
+    """Keeps both ends, which identify an exception and its traceback."""
+    end = MAX_PIECE // 4
     omitted = len(text) - 2 * end
     if omitted <= 0:
         return text
-    return f"{text[:end]}\n[{omitted} characters were left out here.]\n{text[-end:]}"
+    return f"{text[:end]}\n[{omitted} characters were omitted here.]\n{text[-end:]}"
 
 
 async def main(environment, arguments):
     directory, cwd, mark, transport, *optional = arguments
     prelude = optional[0] if optional else ""
-    # The kernel inherits our descriptors: the line to the owner is not for it to write on.
+    # The kernel inherits our file descriptors, and must not write to the pipe to the owner.
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = asyncio.StreamReader(limit=1 << 30)
@@ -372,14 +374,13 @@ async def main(environment, arguments):
     try:
         await helper.serve(requests, environment)
     except Exception as error:
-        # Perhaps nobody listens any more.
+        # The owner may be gone.
         with contextlib.suppress(OSError):
-            helper.say("failed", reason=f"{type(error).__name__}: {error}")
+            helper.send_event("failed", reason=f"{type(error).__name__}: {error}")
     finally:
         await helper.shut_down()
         shutil.rmtree(directory, ignore_errors=True)
 
 
-# The owner has put our arguments where those of a program would be, and sent the environment with
-# this text.
+# The owner passes our arguments like those of a program, and sends the environment with this text.
 asyncio.run(main(environment, sys.argv[1:]))  # noqa: F821

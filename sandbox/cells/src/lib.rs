@@ -1,4 +1,4 @@
-//! A persistent IPython kernel: text, exceptions and pictures as data.
+//! A persistent IPython kernel: text, exceptions and pictures as values.
 //!
 //! # Usage
 //!
@@ -17,17 +17,17 @@
 //!
 //! # Theory of operation
 //!
-//! The kernel is the real one (`ipykernel`), and it is spoken to by the library that everybody uses
-//! (`jupyter_client`), in a small Python program of ours, the helper. One task here owns the helper
-//! and talks with it in JSON lines. The Python is the caller's choice: it is the one in which cells
-//! run and from which they import.
+//! The kernel is the standard one (`ipykernel`). The standard client library (`jupyter_client`)
+//! talks to it, in a small Python program of ours, the helper. One task in this process owns the
+//! helper and exchanges JSON lines with it. The caller chooses the Python: cells run in it and
+//! import its modules.
 //!
-//! A cell that outlives its time is interrupted as by Ctrl-C; if it does not heed that either, its
-//! result says so and the kernel stays busy. A kernel that dies is replaced. A kernel ends with its
-//! owner: the helper ends it when the pipe from us closes, which the kernel of the operating system
-//! does even if we are killed, and the kernel's process dies with the helper's.
+//! A cell that exceeds its timeout is interrupted as by Ctrl-C. If it ignores that, its result says
+//! so and the kernel stays busy. A kernel that dies is replaced. A kernel ends with its owner: the
+//! helper ends it when the pipe from the owner closes, which Linux does even if the owner is
+//! killed, and the kernel's process dies with the helper's.
 //!
-//! Not governed: a program that a cell has started in a session of its own, with an emptied
+//! Not covered: a program that a cell has started in a process session of its own, with an emptied
 //! environment, outlives the kernel.
 
 mod cell;
@@ -52,42 +52,41 @@ use helper::Helper;
 use sandbox_isolation::{Confinement, Level, Network};
 use task::{Answer, Control, Task};
 
-/// Requests that may wait for the task.
+/// Capacity of the queue of requests to the task.
 const QUEUE: usize = 64;
 
-/// All variables of a process.
+/// All environment variables of a process.
 pub type Environment = Vec<(OsString, OsString)>;
 
-/// What a new kernel should be like.
+/// How to start a kernel.
 #[derive(Debug, Clone, Default)]
 pub struct KernelSpec {
-    /// Its Python, which must have `ipykernel`; otherwise the first that [`find_python`] finds.
+    /// The Python, which must have `ipykernel`. Without it, the first that [`find_python`] finds.
     pub python: Option<PathBuf>,
-    /// The directory it starts in, also after a restart.
+    /// The directory in which it starts, also after a restart.
     pub cwd: PathBuf,
-    /// The environment in which cells run, if it is not ours.
+    /// The environment of cells; the environment of this process by default.
     pub environment: Option<Environment>,
-    /// What it may do, if that is less than we may. It is then spoken to over TCP, since it may not use
-    /// Unix sockets.
+    /// The policy of the kernel, if it is restricted. It then communicates over TCP, since it may
+    /// not use Unix sockets.
     pub confinement: Option<Confinement>,
-    /// Python source that every new kernel runs as a module. The names in its `__all__` are there for cells from the
-    /// beginning.
+    /// Python source that every new kernel runs as a module. Cells see the names in its `__all__`.
     pub prelude: Option<String>,
 }
 
 impl KernelSpec {
-    /// A kernel in this directory, of any Python that has one.
+    /// A kernel in this directory, with the first suitable Python.
     pub fn in_directory(cwd: impl AsRef<Path>) -> Self {
         Self { cwd: cwd.as_ref().to_owned(), ..Self::default() }
     }
 
-    /// Whether it may do less than we may, not only consume less.
-    fn is_within_walls(&self) -> bool {
+    /// Whether Landlock and seccomp restrict the kernel, not only resource limits.
+    fn is_restricted(&self) -> bool {
         self.confinement.as_ref().is_some_and(|confinement| confinement.policy.level > Level::None)
     }
 }
 
-/// A running kernel. Clones speak to the same one, and it ends with the last of them.
+/// A handle of a running kernel. The kernel ends with the last clone of its handle.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     controls: mpsc::Sender<Control>,
@@ -122,13 +121,13 @@ impl Kernel {
         }
     }
 
-    /// The Python that it runs.
+    /// The Python of the kernel.
     pub fn python(&self) -> &Path {
         &self.python
     }
 
-    /// Runs a cell and returns what it said. Fails if one is running. Cancelling this leaves the
-    /// cell running, within its time.
+    /// Runs a cell and returns its result. Fails with [`Error::Busy`] if another cell is running.
+    /// Cancelling this call leaves the cell running until it ends or its timeout passes.
     pub async fn execute(
         &self,
         code: impl Into<String>,
@@ -138,28 +137,30 @@ impl Kernel {
         self.ask(|answer| Control::Execute { code, options, answer }).await
     }
 
-    /// Interrupts the running cell once, as Ctrl-C does; nothing happens if there is none. A cell can take it
-    /// for a reason to finish something first. One that was sent just now may not have begun, and then it
-    /// does not notice.
+    /// Interrupts the running cell once, as Ctrl-C does; without a running cell nothing happens.
+    /// The cell may catch the interrupt and finish something first. A cell that was sent just now
+    /// may not have begun; the interrupt is then lost.
     pub async fn interrupt(&self) -> Result<()> {
         self.ask(|answer| Control::Interrupt { answer }).await
     }
 
-    /// Interrupts the running cell and, as long as it has not ended, again and again for some seconds, as
-    /// when its time is over. This does not wait for its end.
+    /// Interrupts the running cell, and repeats it for some seconds while the cell has not ended,
+    /// as a timeout does. Does not wait for the end of the cell.
     pub async fn end_cell(&self) -> Result<()> {
         self.ask(|answer| Control::EndCell { answer }).await
     }
 
-    /// Replaces the kernel by a new one in the first directory, and waits until that answers. A
-    /// running cell ends with [`CellEnd::Restarted`]; what is asked for meanwhile is done by the new kernel, in
-    /// the order in which it was asked for. It has this environment, or the former one.
+    /// Replaces the kernel by a new one in the first directory, and waits until the new one
+    /// answers. A running cell ends with [`CellEnd::Restarted`]. Requests that come meanwhile are
+    /// done by the new kernel, in order. The new kernel has the given environment, or the former
+    /// one.
     pub async fn restart(&self, environment: Option<Environment>) -> Result<()> {
         self.ask(|answer| Control::Restart { environment, answer }).await
     }
 
-    /// Ends the kernel and everything that cells have started. Doing it twice is harmless.
+    /// Ends the kernel and everything that cells have started. A second call does nothing.
     pub async fn shut_down(&self) {
+        // The only error is that the kernel has already ended.
         let _ = self.ask(|answer| Control::ShutDown { answer }).await;
     }
 

@@ -10,20 +10,20 @@ use tokio::process::Command;
 use super::error::{Error, Result};
 use sandbox_isolation::Confinement;
 
-/// Says whether everything is there that the helper and the kernel import. It only looks, since
-/// importing takes half a second.
+/// Checks that all modules exist that the helper and the kernel import. It does not import them,
+/// since that takes half a second.
 const PROBE: &str = "import importlib.util, sys
 sys.exit(0 if all(map(importlib.util.find_spec, ('ipykernel', 'jupyter_client', 'zmq'))) else 77)";
-/// How it says that something is missing. Python itself ends with 1 or 2 when it is not well.
+/// The probe's exit code if a module is missing. Python's own failures exit with 1 or 2.
 const LACKS_KERNEL: i32 = 77;
 
-/// Where to look when nobody has named a Python.
+/// Programs to try on the `PATH`.
 const USUAL: [&str; 2] = ["python3", "python"];
 
-/// The first of these that can run a kernel: the preferred one (the `python` of a shell, say), then
-/// those on the `PATH`.
+/// Finds the first Python that can run a kernel: the preferred one (such as the `python` of a
+/// shell), then those on the `PATH`.
 ///
-/// They are tried under the same policy as the kernel: a Python may lie in a workspace.
+/// They are tried under the same policy as the kernel, because a Python may lie in a workspace.
 pub async fn find_python(
     preferred: Option<&Path>,
     confinement: Option<&Confinement>,
@@ -42,7 +42,7 @@ pub async fn find_python(
 /// Fails unless this Python can run a kernel.
 pub(super) async fn check(python: &Path, confinement: Option<&Confinement>) -> Result<()> {
     let mut command = command(python, confinement);
-    // Elsewhere than in a workspace, whose files could pass for the modules.
+    // Not in a workspace, where a file could be taken for one of the modules.
     command.args(["-c", PROBE]).current_dir("/").kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let reason = match command.status().await {
@@ -51,13 +51,13 @@ pub(super) async fn check(python: &Path, confinement: Option<&Confinement>) -> R
             let install = format!("`{} -m pip install ipykernel`", python.display());
             format!("it has no IPython kernel: install one with {install}")
         }
-        Ok(status) => format!("it is no Python 3 that works ({status}): repair it"),
+        Ok(status) => format!("it is not a working Python 3 ({status}): repair it"),
         Err(error) => format!("it cannot be started ({error}): correct the path"),
     };
     Err(Error::Unusable { python: python.to_owned(), reason })
 }
 
-/// Starts a Python, under a policy if there is one.
+/// The command line of a Python, confined if there is a policy.
 pub(super) fn command(python: &Path, confinement: Option<&Confinement>) -> Command {
     match confinement {
         Some(confinement) => confinement.command(python).into(),

@@ -1,4 +1,4 @@
-//! The task that owns a kernel: it alone speaks with the helper.
+//! The task that owns a kernel. Only this task talks to the helper.
 
 use std::{
     collections::VecDeque,
@@ -22,17 +22,17 @@ use super::{
     outputs::Outputs,
 };
 
-/// An interrupt that comes at a bad moment is lost (Python ignores it outside of cells), so where a cell has
-/// to end it is repeated, this often and at this interval.
+/// Python ignores an interrupt outside of cells, so an interrupt may be lost. To end a cell it is
+/// repeated this many times, at this interval.
 const INTERRUPTS: u32 = 5;
 const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 
-/// Where the answer to a request goes.
+/// Receives the answer to a request.
 pub(super) type Answer<T> = oneshot::Sender<Result<T>>;
 
-/// What handles can ask for.
+/// Requests of the handles.
 pub(super) enum Control {
-    /// An answer when the kernel is ready.
+    /// Answer when the kernel is ready.
     Ready {
         answer: Answer<()>,
     },
@@ -41,11 +41,11 @@ pub(super) enum Control {
         options: ExecuteOptions,
         answer: Answer<CellResult>,
     },
-    /// One interrupt.
+    /// Send one interrupt.
     Interrupt {
         answer: Answer<()>,
     },
-    /// Interrupts until the cell has ended.
+    /// Repeat interrupts until the cell has ended.
     EndCell {
         answer: Answer<()>,
     },
@@ -58,7 +58,7 @@ pub(super) enum Control {
     },
 }
 
-/// What the helper tells us.
+/// Events from the helper.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Event {
@@ -73,18 +73,19 @@ pub(super) struct Task {
     helper: Helper,
     state: State,
     /// Requests that came while the kernel was starting.
-    held: VecDeque<Control>,
+    waiting: VecDeque<Control>,
     cells: u64,
 }
 
 enum State {
-    /// The helper starts a kernel. `cell` is what the former one was doing, until its end is told.
+    /// The helper is starting a kernel. `cell` is the former kernel's cell until the helper reports
+    /// its end.
     Starting {
         cell: Option<Cell>,
     },
     Idle,
     Running(Cell),
-    /// A cell that we have given up on is still running.
+    /// A cell is still running after its result was given as [`CellEnd::Stuck`].
     Stuck {
         cell: u64,
     },
@@ -98,14 +99,14 @@ struct Cell {
     began: Instant,
     deadline: Option<Instant>,
     timed_out: bool,
-    /// Interrupts that will still be sent, the first of them at `next_interrupt`.
+    /// Number of interrupts still to send, the first at `next_interrupt`.
     interrupts: u32,
     next_interrupt: Option<Instant>,
 }
 
 impl Task {
     pub(super) fn new(helper: Helper) -> Self {
-        Self { helper, state: State::Starting { cell: None }, held: VecDeque::new(), cells: 0 }
+        Self { helper, state: State::Starting { cell: None }, waiting: VecDeque::new(), cells: 0 }
     }
 
     pub(super) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
@@ -116,7 +117,7 @@ impl Task {
             };
             tokio::select! {
                 line = self.helper.next_line() => match line {
-                    Some(line) => self.take(&line),
+                    Some(line) => self.handle_event(&line),
                     None => return self.end(None, controls).await,
                 },
                 control = controls.recv() => match control {
@@ -124,7 +125,7 @@ impl Task {
                         return self.end(Some(answer), controls).await;
                     }
                     Some(control) => self.handle(control),
-                    // Nobody can ask any more.
+                    // All handles are gone.
                     None => return self.end(None, controls).await,
                 },
                 () = until(wake_at) => self.interrupt_cell(),
@@ -136,21 +137,23 @@ impl Task {
         match control {
             Control::Interrupt { answer } => {
                 self.interrupt_once();
-                let _ = answer.send(Ok(()));
+                respond(answer, Ok(()));
             }
             Control::EndCell { answer } => {
                 match &mut self.state {
                     State::Running(cell) => cell.interrupt_repeatedly(Instant::now()),
                     _ => self.interrupt_once(),
                 }
-                let _ = answer.send(Ok(()));
+                respond(answer, Ok(()));
             }
-            control if matches!(self.state, State::Starting { .. }) => self.held.push_back(control),
-            Control::Ready { answer } => drop(answer.send(Ok(()))),
+            control if matches!(self.state, State::Starting { .. }) => {
+                self.waiting.push_back(control);
+            }
+            Control::Ready { answer } => respond(answer, Ok(())),
             Control::Execute { code, options, answer } => self.execute(&code, options, answer),
             Control::Restart { environment, answer } => {
                 self.helper.restart_kernel(environment.as_ref());
-                self.held.push_back(Control::Ready { answer });
+                self.waiting.push_back(Control::Ready { answer });
                 self.start_again();
             }
             Control::ShutDown { .. } => unreachable!("the loop handles the end"),
@@ -164,7 +167,7 @@ impl Task {
             State::Starting { .. } | State::Idle => None,
         };
         if let Some(cell) = running {
-            let _ = answer.send(Err(Error::Busy { cell }));
+            respond(answer, Err(Error::Busy { cell }));
             return;
         }
         self.cells += 1;
@@ -191,12 +194,12 @@ impl Task {
         });
     }
 
-    fn take(&mut self, line: &str) {
+    fn handle_event(&mut self, line: &str) {
         match serde_json::from_str(line) {
             Ok(Event::Ready) => {
                 self.state = State::Idle;
                 while !matches!(self.state, State::Starting { .. })
-                    && let Some(control) = self.held.pop_front()
+                    && let Some(control) = self.waiting.pop_front()
                 {
                     self.handle(control);
                 }
@@ -211,11 +214,11 @@ impl Task {
             }
             Ok(Event::Died) => self.start_again(),
             Ok(Event::Failed { reason }) => self.helper.note_failure(reason),
-            // Something that is no JSON for us (a NaN, say) was displayed.
+            // An output that is not valid JSON for us, such as NaN.
             Err(_) => {
                 if let State::Running(cell) = &mut self.state {
                     let size = line.len();
-                    cell.outputs.push(CellOutput::LeftOut { bytes: size as u64 }, size);
+                    cell.outputs.push(CellOutput::Omitted { bytes: size as u64 }, size);
                 }
             }
         }
@@ -223,7 +226,7 @@ impl Task {
 
     fn running(&mut self, number: u64) -> Option<&mut Cell> {
         match &mut self.state {
-            // Also while a restart is on its way: what the cell has said before is its.
+            // Also during a restart: these outputs are from before it.
             State::Running(cell) | State::Starting { cell: Some(cell) }
                 if cell.number == number =>
             {
@@ -256,7 +259,7 @@ impl Task {
                 self.state = State::Starting { cell: None };
                 cell
             }
-            // It was given up before.
+            // Its result was given before.
             State::Stuck { .. } | State::Idle => None,
         };
         let Some(cell) = cell.filter(|cell| cell.number == number) else { return };
@@ -264,7 +267,7 @@ impl Task {
             ("no-directory", reason) => {
                 let directory = cell.cwd.unwrap_or_default();
                 let reason = reason.unwrap_or_default();
-                let _ = cell.answer.send(Err(Error::Directory { directory, reason }));
+                respond(cell.answer, Err(Error::Directory { directory, reason }));
             }
             ("died", _) => cell.finish(CellEnd::KernelDied, count),
             ("restarted", _) => cell.finish(CellEnd::Restarted, count),
@@ -280,7 +283,7 @@ impl Task {
         }
     }
 
-    /// A cell's time is over, or an interrupt is due.
+    /// Called when a timeout has passed or an interrupt is due.
     fn interrupt_cell(&mut self) {
         let now = Instant::now();
         let State::Running(cell) = &mut self.state else { return };
@@ -306,29 +309,29 @@ impl Task {
         }
     }
 
-    /// Ends helper and kernel, and tells everybody who waits.
+    /// Ends helper and kernel, and answers all pending requests.
     async fn end(mut self, answer: Option<Answer<()>>, mut controls: mpsc::Receiver<Control>) {
         controls.close();
         let reason = self.helper.end().await;
         let ended = || Error::Ended { reason: reason.clone() };
         if let State::Running(cell) | State::Starting { cell: Some(cell) } = self.state {
-            let _ = cell.answer.send(Err(ended()));
+            respond(cell.answer, Err(ended()));
         }
-        while let Some(control) = self.held.pop_front().or_else(|| controls.try_recv().ok()) {
+        while let Some(control) = self.waiting.pop_front().or_else(|| controls.try_recv().ok()) {
             match control {
-                Control::Execute { answer, .. } => drop(answer.send(Err(ended()))),
+                Control::Execute { answer, .. } => respond(answer, Err(ended())),
                 Control::Ready { answer } | Control::Restart { answer, .. } => {
-                    let _ = answer.send(Err(ended()));
+                    respond(answer, Err(ended()));
                 }
                 Control::Interrupt { answer }
                 | Control::EndCell { answer }
                 | Control::ShutDown { answer } => {
-                    let _ = answer.send(Ok(()));
+                    respond(answer, Ok(()));
                 }
             }
         }
         if let Some(answer) = answer {
-            let _ = answer.send(Ok(()));
+            respond(answer, Ok(()));
         }
     }
 }
@@ -342,8 +345,13 @@ impl Cell {
     fn finish(self, ended: CellEnd, execution_count: Option<u64>) {
         let (duration, outputs) = (self.began.elapsed(), self.outputs.finish());
         let result = CellResult { outputs, ended, execution_count, duration };
-        let _ = self.answer.send(Ok(result));
+        respond(self.answer, Ok(result));
     }
+}
+
+/// Sends an answer. A caller that no longer waits does not need it.
+fn respond<T>(answer: Answer<T>, result: Result<T>) {
+    let _ = answer.send(result);
 }
 
 async fn until(instant: Option<Instant>) {

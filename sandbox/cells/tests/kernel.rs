@@ -1,4 +1,4 @@
-//! A real IPython kernel, in an environment that `scripts/setup-kernel` makes.
+//! Tests with a real IPython kernel, in a Python environment that `scripts/setup-kernel` makes.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -22,7 +22,7 @@ fn python() -> &'static Path {
     Path::new(kernel_python())
 }
 
-/// A kernel with a directory of its own, and whatever else it is given.
+/// Starts a kernel with a home directory of its own and these variables.
 async fn start(home: &TempDir, variables: &[(&str, &str)]) -> Kernel {
     let mut spec = KernelSpec { python: Some(python().into()), ..in_home(home) };
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
@@ -31,7 +31,7 @@ async fn start(home: &TempDir, variables: &[(&str, &str)]) -> Kernel {
 }
 
 fn in_home(home: &TempDir) -> KernelSpec {
-    // So that nothing depends on the user's profile, or is added to it.
+    // Independent of the user's profile, which must not change either.
     let own = [("HOME".into(), home.path().into())];
     let environment = Some(env::vars_os().chain(own).collect());
     KernelSpec { environment, ..KernelSpec::in_directory(home.path()) }
@@ -68,14 +68,14 @@ x * 7";
             CellOutput::Stream { name, text } => Some((name.as_str(), text.as_str())),
             _ => None,
         });
-        let said: Vec<_> = streams.collect();
-        assert!(said.contains(&("stderr", "two\n")), "{said:?}");
-        let out = said.iter().filter(|(name, _)| *name == "stdout").map(|(_, text)| *text);
+        let printed: Vec<_> = streams.collect();
+        assert!(printed.contains(&("stderr", "two\n")), "{printed:?}");
+        let out = printed.iter().filter(|(name, _)| *name == "stdout").map(|(_, text)| *text);
         assert_eq!(out.collect::<String>(), "one\nthree\n");
         assert!(result.text().ends_with("'four'42"), "{:?}", result.text());
         assert_eq!(run(&kernel, "os.environ['GREETING']").await.text(), "'good day'");
         assert_eq!(run(&kernel, "!echo from a shell").await.text(), "from a shell\r\n");
-        // Also text that is no text elsewhere.
+        // NUL, and characters that are not valid in UTF-8.
         assert_eq!(run(&kernel, "print('ü 日本 🎉 \\x00')").await.text(), "ü 日本 🎉 \0\n");
         assert_eq!(run(&kernel, "print('\\ud800')").await.ended, CellEnd::Finished);
         within("the end", kernel.shut_down()).await;
@@ -165,7 +165,7 @@ fn outputs_come_while_the_cell_runs_and_none_is_lost() {
         let code = "from IPython.display import display
 for i in range(5000): display(i)";
         assert_eq!(run(&kernel, code).await.outputs.len(), 5000);
-        // More than is kept: both ends are there, the rest is counted, and the kernel lives.
+        // Larger than the limit: both ends are kept, the rest is counted, and the kernel survives.
         let much = "big = 'begin' + 'x' * 30_000_000 + ' end'";
         run(&kernel, much).await;
         for code in [
@@ -177,10 +177,10 @@ for i in range(5000): display(i)";
             let result = run(&kernel, code).await;
             let text = result.text();
             assert!((10_000_000..13 << 20).contains(&text.len()), "{code}: {}", text.len());
-            assert!(text.len() as u64 + result.left_out() >= 30_000_000, "{code}");
+            assert!(text.len() as u64 + result.omitted_bytes() >= 30_000_000, "{code}");
             assert!(text.trim_end().trim_end_matches('\'').ends_with(" end"), "{code}");
             assert!(
-                text.contains(&format!("[{} bytes of output were left out", result.left_out()))
+                text.contains(&format!("[{} bytes of output were omitted", result.omitted_bytes()))
             );
         }
         assert_eq!(run(&kernel, "'still here'").await.text(), "'still here'");
@@ -201,7 +201,7 @@ fn the_directory_follows_the_caller() {
         let there = || ExecuteOptions { cwd: Some(odd.clone()), ..Default::default() };
         let code = "os.path.basename(os.getcwd()) == 'it\\'s \"odd\" \\\\ ü'";
         assert_eq!(run_with(&kernel, code, there()).await.text(), "True");
-        // A cell may move by itself, until the caller does.
+        // A cell may change the directory, until the caller asks for another.
         run_with(&kernel, "os.chdir('/')", there()).await;
         assert_eq!(run_with(&kernel, "os.getcwd()", there()).await.text(), "'/'");
         let usr = ExecuteOptions { cwd: Some("/usr".into()), ..Default::default() };
@@ -244,7 +244,7 @@ fn time_limits_and_interrupts_end_a_cell_and_keep_the_state() {
         kernel.interrupt().await.unwrap();
         assert_eq!(run(&kernel, "x").await.text(), "1", "an idle kernel is not disturbed");
 
-        // A cell that does not listen is reported as such, and only a restart helps.
+        // A cell that ignores interrupts is reported, and only a restart ends it.
         let stubborn = "while True:
     try: time.sleep(603)
     except KeyboardInterrupt: pass";
@@ -259,14 +259,14 @@ fn time_limits_and_interrupts_end_a_cell_and_keep_the_state() {
     });
 }
 
-/// A cell that heeds one interrupt finishes what it has to; only a second one ends that too.
+/// A cell may catch one interrupt and finish its work; only repeated interrupts end it in any case.
 #[test]
 fn an_interrupt_comes_once_unless_the_cell_has_to_end() {
     test(async {
         let home = home();
         let kernel = start(&home, &[]).await;
         run(&kernel, "import time").await;
-        // Longer than it takes until an interrupt is repeated.
+        // Longer than the interval between repeated interrupts.
         for (must_end, seconds, ended) in
             [(false, "1.5", CellEnd::Finished), (true, "607", CellEnd::Raised)]
         {
@@ -343,7 +343,7 @@ fn a_python_without_a_kernel_is_named_with_the_remedy() {
             assert!(error.contains("--kernel-python"), "{error}");
         }
         assert_eq!(find_python(Some(python()), None).await.unwrap(), python());
-        // A Python whose kernel does not start: its own words are in the error.
+        // A Python whose kernel does not start: the error contains its standard error.
         let broken = home.path().join("broken");
         let script = "case $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1";
         write_program(&broken, script);
@@ -355,8 +355,8 @@ fn a_python_without_a_kernel_is_named_with_the_remedy() {
     });
 }
 
-/// Written by another process, because a file that this one has open, if only in a child that is
-/// being born in another thread, cannot be executed.
+/// The file is written by another process: a file that this process has open for writing cannot be
+/// executed, and a fork in another thread may hold it open.
 fn write_program(path: &Path, script: &str) {
     let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$0\" && chmod +x \"$0\"";
     assert!(
@@ -366,7 +366,7 @@ fn write_program(path: &Path, script: &str) {
 
 const OWNER: &str = "SANDBOX_TEST_KERNEL_OWNER";
 
-/// Not a test of its own: the owner that the next one kills.
+/// Not a test of its own: the owner process that the next test kills.
 #[test]
 fn owner() {
     if env::var_os(OWNER).is_none() {
@@ -414,6 +414,7 @@ fn a_killed_owner_or_helper_leaves_nothing_behind() {
             owner.wait().unwrap();
             assert!(!Path::new(directory).exists());
             assert_eq!(processes_with(&mark), [""; 0]);
+            // Best effort: the killed owner has left its directory.
             let _ = fs::remove_dir_all(home);
         });
     }

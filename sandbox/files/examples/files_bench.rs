@@ -1,10 +1,10 @@
-//! What confinement and atomic replacement cost, measured against plain `std::fs`.
+//! Measures what confinement and atomic replacement cost, compared with plain `std::fs`.
 //!
-//! Run with `cargo run --release -p sandbox --example files_bench [DIRECTORY]`. Each pair is measured side by
-//! side: the two take turns, so that whatever else the machine does meets both. A row shows the
-//! median time of each and the ratio. Writing is compared with the same steps done by hand
-//! (temporary file, mode of the old file, rename); the bare `std::fs::write`, which may leave half a
-//! file behind, and the cost of syncing are shown apart.
+//! Run with `cargo run --release -p sandbox-files --example files_bench [DIRECTORY]`. The two sides
+//! of each pair take turns, so that other load on the machine affects both. A row shows the median
+//! time of each and the ratio. Writing is compared with the same steps done by hand (temporary
+//! file, mode of the old file, rename). The bare `std::fs::write`, which may leave half a file
+//! behind, and the cost of syncing have rows of their own.
 
 #![allow(clippy::print_stdout)] // the table is the purpose
 
@@ -22,7 +22,7 @@ use sandbox_files::{
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// A size, how many operations make one measurement, and how many measurements there are.
+/// Label, size in bytes, operations per measurement, and number of measurements.
 const SIZES: [(&str, usize, u32, usize); 2] =
     [("1 KiB", 1024, 50, 400), ("10 MiB", 10 * 1024 * 1024, 1, 60)];
 
@@ -81,7 +81,7 @@ fn measure_all(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// What a careful program does with `std::fs` alone.
+/// Replaces a file as a careful program does with `std::fs` alone.
 fn replace_by_hand(real: &Path, bytes: &[u8], durability: Durability) -> Outcome {
     let temporary = real.with_file_name(".file.tmp");
     let mode = fs::symlink_metadata(real)?.mode();
@@ -95,13 +95,13 @@ fn replace_by_hand(real: &Path, bytes: &[u8], durability: Durability) -> Outcome
     Ok(())
 }
 
-/// Keeps the compiler from leaving the work out.
+/// Keeps the compiler from removing the work.
 fn used<T>(value: T) -> Outcome {
     black_box(value);
     Ok(())
 }
 
-/// Lets both take turns and prints the medians.
+/// Runs both sides in turns and prints the medians.
 fn compare<'a>(
     label: &str,
     (batch, rounds): (u32, usize),
@@ -111,7 +111,7 @@ fn compare<'a>(
     let runs = [ours, theirs];
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..rounds + 2 {
-        // Who goes first changes, since the second finds warmer caches.
+        // The order alternates, since the second side finds warmer caches.
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         for who in order {
             let start = Instant::now();

@@ -1,16 +1,16 @@
-//! Differences between two texts in the unified format.
+//! Compares two texts and prints the differences in the unified format.
 
 use std::time::Duration;
 
 use similar::TextDiff;
 
-/// How long the search for the smallest difference may take. After that the difference is still
+/// How long the search for the smallest difference may take. After that the result is still
 /// correct, but may be longer than necessary.
 const EFFORT: Duration = Duration::from_secs(1);
 
-/// The unified difference with `context` lines around each change (0 is allowed), empty if the
-/// texts are equal. `names` stand after `---` and `+++`. A missing final line end is noted as
-/// `diff` notes it.
+/// The unified difference with `context` lines around each change (0 is allowed); empty if the
+/// texts are equal. `names` follow `---` and `+++`. A missing final line end is marked as `diff`
+/// marks it.
 pub fn unified_diff(old: &str, new: &str, names: (&str, &str), context: usize) -> String {
     TextDiff::configure()
         .timeout(EFFORT)
@@ -21,8 +21,8 @@ pub fn unified_diff(old: &str, new: &str, names: (&str, &str), context: usize) -
         .to_string()
 }
 
-/// The same without context, for texts that are lists of lines with a `\n` between each two, so that
-/// a final line end begins one more, empty, line.
+/// The unified difference without context of two lists of lines, which are given with `\n` between
+/// lines. So a final `\n` begins one more, empty, line.
 pub fn unified_diff_of_lines(old: &str, new: &str, names: (&str, &str)) -> String {
     let (old, new) = (old.split('\n').collect::<Vec<_>>(), new.split('\n').collect::<Vec<_>>());
     TextDiff::configure()

@@ -1,18 +1,18 @@
-//! Text as bytes on disk and as characters in memory, there and back without loss.
+//! Converts text between bytes on disk and characters in memory, without loss.
 //!
-//! Decoding finds the encoding: a byte order mark tells UTF-8 and UTF-16; without one, valid UTF-8
-//! is UTF-8, and anything else is a legacy encoding that a detector names. A detected encoding
-//! counts only if encoding the text again gives the same bytes; otherwise the file is taken for
-//! windows-1252 (a superset of printable Latin-1), which has a character for each byte. So an edit never
-//! changes bytes that it does not mean to.
+//! Decoding detects the encoding: a byte order mark identifies UTF-8 and UTF-16. Without one, valid
+//! UTF-8 is UTF-8, and for anything else a detector names a legacy encoding. A detected encoding is
+//! used only if encoding the text again gives the same bytes. Otherwise the file is decoded as
+//! windows-1252 (a superset of printable Latin-1), which has a character for each byte. So an edit
+//! never changes bytes outside of the edit.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// How much of a file is looked at to tell text from binary.
+/// How many bytes at the start of a file decide whether it is text or binary.
 pub(super) const SNIFFED_BYTES: usize = 8 * 1024;
 
-/// What fits into the nearest cache of a processor, with room for others.
+/// Fits into the first-level cache of a processor, with room to spare.
 const CACHED_BYTES: usize = 16 * 1024;
 
 const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -30,7 +30,7 @@ pub enum Encoding {
     Utf16Le,
     /// UTF-16, high byte first, with a byte order mark.
     Utf16Be,
-    /// One of the encodings of before Unicode, as detected.
+    /// An encoding older than Unicode, as detected.
     Legacy(&'static encoding_rs::Encoding),
 }
 
@@ -43,7 +43,7 @@ pub enum LineEnding {
     CrLf,
 }
 
-/// The characters of a file, and how to store them again.
+/// The text of a file, and how to encode it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Document {
     /// Without the byte order mark, with line ends as they are.
@@ -51,16 +51,16 @@ pub(super) struct Document {
     pub encoding: Encoding,
 }
 
-/// The bytes are no text in any encoding that we know.
+/// The bytes are not text in any known encoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotText;
 
-/// A character that the encoding does not have.
+/// A character that the encoding cannot represent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unencodable(pub char);
 
 impl Encoding {
-    /// The usual name.
+    /// The usual name of the encoding.
     pub fn name(self) -> &'static str {
         match self {
             Self::Utf8 | Self::Utf8WithMark => "UTF-8",
@@ -72,7 +72,7 @@ impl Encoding {
 }
 
 impl LineEnding {
-    /// The characters.
+    /// The characters of the line ending.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -80,7 +80,7 @@ impl LineEnding {
         }
     }
 
-    /// The ending that most lines of the text have; none if there is only one line.
+    /// The ending of most lines of the text; `None` if there is only one line.
     pub(super) fn of(text: &str) -> Option<Self> {
         LineEnds::of(text).usual()
     }
@@ -89,9 +89,9 @@ impl LineEnding {
 /// The line ends of a text.
 #[derive(Debug)]
 pub(super) struct LineEnds {
-    /// All of them.
+    /// Number of all line ends.
     count: usize,
-    /// Those with a carriage return.
+    /// Number of line ends with a carriage return.
     with_return: usize,
     /// Whether the last line lacks its end.
     is_open: bool,
@@ -100,24 +100,26 @@ pub(super) struct LineEnds {
 impl LineEnds {
     pub fn of(text: &str) -> Self {
         let (mut count, mut has_return) = (0, false);
-        // In pieces, so that the second look finds them in the processor's cache.
+        // Search piece by piece, so that the second search finds the bytes in the processor's
+        // cache.
         for piece in text.as_bytes().chunks(CACHED_BYTES) {
             count += memchr::memchr_iter(b'\n', piece).count();
             has_return |= memchr::memchr(b'\r', piece).is_some();
         }
-        // Most files have no carriage return, which is found out much faster than by counting.
+        // Most files have no carriage return, and finding that out is much faster than counting
+        // pairs.
         let returns =
             has_return.then(|| memchr::memmem::find_iter(text.as_bytes(), "\r\n").count());
         let with_return = returns.unwrap_or(0);
         Self { count, with_return, is_open: !text.is_empty() && !text.ends_with('\n') }
     }
 
-    /// Lines of the text: the last one may lack its end.
+    /// Number of lines. The last line may lack its end.
     pub fn lines(&self) -> usize {
         self.count + usize::from(self.is_open)
     }
 
-    /// The ending that most lines have; none if there is only one line.
+    /// The ending of most lines; `None` if there is only one line.
     pub fn usual(&self) -> Option<LineEnding> {
         let is_crlf = self.with_return * 2 > self.count;
         (self.count > 0).then_some(if is_crlf { LineEnding::CrLf } else { LineEnding::Lf })
@@ -151,7 +153,7 @@ impl Document {
         }
     }
 
-    /// The bytes to store.
+    /// The bytes to store on disk.
     pub fn encode(&self) -> Result<Vec<u8>, Unencodable> {
         let text = self.text.as_str();
         Ok(match self.encoding {
@@ -164,7 +166,7 @@ impl Document {
     }
 
     fn decode_legacy(bytes: &[u8]) -> Result<Self, NotText> {
-        // Control characters that no text has betray a binary file that happens to lack NUL.
+        // Control characters that do not occur in text show that a file is binary even without NUL.
         let is_text = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\t'..=b'\r' | 0x08 | 0x1B);
         if !bytes.iter().take(SNIFFED_BYTES).all(is_text) {
             return Err(NotText);
@@ -248,7 +250,7 @@ mod tests {
         check(&sjis, "日本語のテキストです。カタカナ\n", "Shift_JIS");
     }
 
-    /// Shift_JIS has two codes for some characters, and encoding gives the other one back.
+    /// Shift_JIS has two codes for some characters, and encoding produces the other one.
     #[test]
     fn an_encoding_that_does_not_round_trip_is_not_used() {
         let (sjis, _, _) = encoding_rs::SHIFT_JIS.encode("日本語のテキストです。カタカナ");

@@ -1,12 +1,13 @@
-//! Changing a part of a text file: create, replace exactly one match, insert, undo.
+//! Changes a part of a text file: create, replace exactly one match, insert, undo.
 //!
-//! Text given by the caller ends its lines with `\n`, whatever the file has: while searching, the
-//! two kinds of line ends are the same, and new lines get the ends of their surroundings. Bytes
-//! outside the change stay as they are, so does the encoding. Callers see text with `\n` only.
+//! The caller's text has `\n` as line end, whatever the file has. Searching treats both kinds of
+//! line ends as equal, and new lines get the line end of the lines around them. Bytes outside the
+//! change stay as they are, and so does the encoding. Results show text with `\n` only.
 //!
-//! Changes of one file through one [`Editor`] happen one after the other, so none overwrites another
-//! that it has not seen. With a [`Version`], a change is made only if the file is still at it; others
-//! that change the file through this editor cannot come in between.
+//! An [`Editor`] locks each file that it changes, so two changes of one file happen one after the
+//! other, and none overwrites another that it has not seen. With a [`Version`], a change is made
+//! only if the file is still at it; no other change through this editor can come between the check
+//! and the change.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -16,86 +17,87 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
 use super::document::{Document, LineEnding, Unencodable};
-use super::history::{FileKey, Fingerprint, History, Past};
+use super::file_locks::{FileLocks, lock};
+use super::history::{FileKey, Fingerprint, History, PastEdit};
 use super::lines::line_start;
 use super::read::decode;
-use super::turns::{Turns, lock};
 use super::{
     Error, Existing, Owner, Parents, VERSIONED_BYTES, Version, WorkspacePath, WriteOptions,
     Written, line_count, open_file, read_bytes, write,
 };
 
-/// Larger files are not edited.
+/// The largest file that is edited, in bytes.
 pub const EDIT_BYTES: u64 = 10 * 1024 * 1024;
 
-/// How many lines [`Error::Several`] lists.
+/// How many lines [`Error::SeveralMatches`] lists at most.
 pub const LINES_REPORTED: usize = 1000;
 
-/// Edits files and remembers what they were.
+/// Changes files, one change per file at a time, and remembers former contents for undo.
 #[derive(Debug, Default)]
 pub struct Editor {
     history: Mutex<History>,
-    turns: Turns,
+    pub(super) locks: FileLocks,
 }
 
-/// What an edit did. Texts have `\n` as line end, whatever the file has.
+/// The result of an edit. Texts have `\n` as line end, whatever the file has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edited {
-    /// The text before, none if the file did not exist.
+    /// The text before; `None` if the file did not exist.
     pub before: Option<String>,
-    /// The text now, none if the file is gone (undo of create).
+    /// The text now; `None` if the file is gone (undo of create).
     pub after: Option<String>,
-    /// Number of the line where the change begins. After undo and create that is 1.
+    /// Number of the line where the change begins; 1 after undo and create.
     pub line: usize,
-    /// Line ends in the text that was taken out.
+    /// Line ends in the removed text.
     pub lines_removed: usize,
-    /// Line ends in the text that was put in.
+    /// Line ends in the new text.
     pub lines_added: usize,
-    /// Whose file it is.
+    /// Whether the file owner is still the same.
     pub owner: Owner,
     /// The bytes of the file now.
     content: Option<Vec<u8>>,
 }
 
 impl Edited {
-    /// The version of the file now, none if the file is gone.
+    /// The version of the file now; `None` if the file is gone.
     pub fn version(&self) -> Option<Version> {
         self.content.as_deref().map(Version::of)
     }
 }
 
-/// A change of a part of a text.
+/// A change of a part of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit<'a> {
-    /// Replace the only occurrence of `old`. Without one, or with several, nothing is changed.
+    /// Replace the only occurrence of `old`. If there is none, or more than one, nothing is
+    /// changed.
     Replace {
-        /// The text to take out.
+        /// The text to remove.
         old: &'a str,
         /// The text to put in its place.
         new: &'a str,
     },
-    /// Insert lines after a line; 0 inserts before the first. The text gets a final line end if it
-    /// has none, and so does the line before it.
+    /// Insert lines after a line; 0 inserts before the first. If the text, or the line before it,
+    /// has no final line end, it gets one.
     Insert {
-        /// The line.
+        /// The line number.
         after: usize,
-        /// The text.
+        /// The text to insert.
         text: &'a str,
     },
 }
 
-/// When undo may restore the former state.
+/// When undo may restore the former content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// Only if the file is what the edit left, else [`Error::ChangedSince`].
+    /// Only if the file is what the edit left, else [`Error::ChangedSinceEdit`].
     IfUnchanged,
-    /// In any case.
+    /// Always.
     Anyway,
 }
 
 impl Editor {
-    /// Writes a whole file as [`write()`] does. With `expected`, only if the file is at this version,
-    /// else [`Error::Changed`]. This is not remembered for undo.
+    /// Writes a whole file like [`write()`]. With `expected`, only if the file is at this version,
+    /// else [`Error::Changed`]. A write cannot be undone.
     pub fn write(
         &self,
         path: &WorkspacePath,
@@ -103,25 +105,25 @@ impl Editor {
         options: WriteOptions,
         expected: Option<&str>,
     ) -> Result<Written, Error> {
-        let turn = self.turn(path, options.parents)?;
-        let _turn = lock(&turn);
+        let file_lock = self.file_lock(path, options.parents)?;
+        let _guard = lock(&file_lock);
         if let Some(expected) = expected {
             check_version(path, expected)?;
         }
         write(path, bytes, options)
     }
 
-    /// Creates a file with exactly this text. [`Error::Exists`] if there is something.
+    /// Creates a file with exactly this text. Fails with [`Error::Exists`] if the path exists.
     pub fn create(
         &self,
         path: &WorkspacePath,
         text: &str,
         options: WriteOptions,
     ) -> Result<Edited, Error> {
-        let turn = self.turn(path, options.parents)?;
-        let _turn = lock(&turn);
+        let file_lock = self.file_lock(path, options.parents)?;
+        let _guard = lock(&file_lock);
         write(path, text.as_bytes(), WriteOptions { existing: Existing::Refuse, ..options })?;
-        let past = Past { before: None, after: Fingerprint::of(text.as_bytes()) };
+        let past = PastEdit { before: None, after: Fingerprint::of(text.as_bytes()) };
         lock(&self.history).push(key(path)?, past);
         let after = unified(text).into_owned();
         let lines_added = line_ends(&after);
@@ -136,7 +138,7 @@ impl Editor {
         })
     }
 
-    /// Replaces the only occurrence of `old`, see [`Edit::Replace`].
+    /// Replaces the only occurrence of `old`; see [`Edit::Replace`].
     pub fn replace_once(
         &self,
         path: &WorkspacePath,
@@ -146,7 +148,7 @@ impl Editor {
         self.edit(path, Edit::Replace { old, new }, None)
     }
 
-    /// Inserts lines after line `line`, see [`Edit::Insert`].
+    /// Inserts lines after line `line`; see [`Edit::Insert`].
     pub fn insert_after(
         &self,
         path: &WorkspacePath,
@@ -163,8 +165,8 @@ impl Editor {
         edit: Edit<'_>,
         expected: Option<&str>,
     ) -> Result<Edited, Error> {
-        let turn = self.turn(path, Parents::MustExist)?;
-        let _turn = lock(&turn);
+        let file_lock = self.file_lock(path, Parents::MustExist)?;
+        let _guard = lock(&file_lock);
         let old = match (read_bytes(path, EDIT_BYTES), expected) {
             (Ok(old), Some(expected)) => {
                 compare(path, expected, Version::of(&old))?;
@@ -186,7 +188,7 @@ impl Editor {
         document.text = change.text;
         let new = encode(path, &document)?;
         let owner = write(path, &new, WriteOptions::default())?.owner;
-        let past = Past { before: Some(old), after: Fingerprint::of(&new) };
+        let past = PastEdit { before: Some(old), after: Fingerprint::of(&new) };
         lock(&self.history).push(key(path)?, past);
         Ok(Edited {
             before: Some(before),
@@ -199,25 +201,25 @@ impl Editor {
         })
     }
 
-    /// Takes the last edit of this file back. The file's bytes are then exactly what they were; a
-    /// file that the edit created is removed.
+    /// Undoes the last edit of this file. Its bytes are then exactly what they were before; a file
+    /// that the edit created is removed.
     pub fn undo(&self, path: &WorkspacePath, undo: Undo) -> Result<Edited, Error> {
-        let turn = self.turn(path, Parents::MustExist)?;
-        let _turn = lock(&turn);
+        let file_lock = self.file_lock(path, Parents::MustExist)?;
+        let _guard = lock(&file_lock);
         let key = key(path)?;
         let shown = || path.as_path().to_path_buf();
         let past = lock(&self.history).last(&key).cloned();
-        let Past { before: content, after } =
+        let PastEdit { before: content, after } =
             past.ok_or_else(|| Error::NoHistory { path: shown() })?;
         let current = match read_bytes(path, EDIT_BYTES) {
             Ok(bytes) => Some(bytes),
-            // Whatever it has become, it is not what the edit left.
+            // A missing or very large file is certainly not what the edit left.
             Err(Error::NotFound { .. } | Error::TooLarge { .. }) => None,
             Err(error) => return Err(error),
         };
         let unchanged = current.as_deref().map(Fingerprint::of) == Some(after);
         if undo == Undo::IfUnchanged && !unchanged {
-            return Err(Error::ChangedSince { path: shown() });
+            return Err(Error::ChangedSinceEdit { path: shown() });
         }
         let owner = match &content {
             Some(bytes) => write(path, bytes, WriteOptions::default())?.owner,
@@ -226,7 +228,7 @@ impl Editor {
                 Owner::Kept
             }
         };
-        // If it was forgotten meanwhile, for want of space, so were all before it.
+        // Nothing to pop means that the history dropped this edit for space, and all before it.
         lock(&self.history).pop(&key);
         let before = current.and_then(text_of);
         let after = content.clone().and_then(text_of);
@@ -235,18 +237,22 @@ impl Editor {
         Ok(Edited { before, after, line: 1, lines_removed, lines_added, owner, content })
     }
 
-    /// Remembers the file as it is now, as if an edit had left it unchanged. For callers whose
-    /// own way of writing shall be undone to this state.
+    /// Remembers the present content of a file, as if an edit had left it unchanged. For callers
+    /// that write the file in their own way and want undo to restore this content.
     pub fn remember(&self, path: &WorkspacePath) -> Result<(), Error> {
         let bytes = read_bytes(path, EDIT_BYTES)?;
         let after = Fingerprint::of(&bytes);
-        lock(&self.history).push(key(path)?, Past { before: Some(bytes), after });
+        lock(&self.history).push(key(path)?, PastEdit { before: Some(bytes), after });
         Ok(())
     }
 
-    /// The lock of the file that the path leads to. Missing directories above it are created if they are to be: a
-    /// file is known by its directory.
-    fn turn(&self, path: &WorkspacePath, parents: Parents) -> Result<Arc<Mutex<()>>, Error> {
+    /// The lock of the file that the path leads to. Creates missing parent directories if `parents`
+    /// says so, because a file is identified by its directory.
+    pub(super) fn file_lock(
+        &self,
+        path: &WorkspacePath,
+        parents: Parents,
+    ) -> Result<Arc<Mutex<()>>, Error> {
         let key = match key(path) {
             Err(Error::NotFound { .. }) if parents == Parents::Create => {
                 path.create_parents()?;
@@ -254,11 +260,11 @@ impl Editor {
             }
             key => key?,
         };
-        Ok(self.turns.of(&key))
+        Ok(self.locks.of(&key))
     }
 }
 
-/// Fails if the file is not at this version.
+/// Fails if the file is not at the expected version.
 fn check_version(path: &WorkspacePath, expected: &str) -> Result<(), Error> {
     let (file, size) = match open_file(path) {
         Err(Error::NotFound { .. }) => return Err(changed(path, None)),
@@ -282,7 +288,7 @@ fn changed(path: &WorkspacePath, version: Option<Version>) -> Error {
     Error::Changed { path: path.as_path().to_path_buf(), version }
 }
 
-/// A new text and where it differs.
+/// The new text, and where it differs from the old one.
 #[derive(Debug)]
 struct Change {
     text: String,
@@ -309,7 +315,7 @@ fn replace_once(path: &WorkspacePath, text: &str, old: &str, new: &str) -> Resul
         let rest = matches.collect::<Vec<_>>();
         let starts = [start, second].into_iter().chain(rest.iter().copied());
         let (count, lines) = (2 + rest.len(), distinct_lines(&seen, starts));
-        return Err(Error::Several { path: shown(), count, lines });
+        return Err(Error::SeveralMatches { path: shown(), count, lines });
     }
     let carriage_returns = dropped_carriage_returns(text);
     let [from, to] = [start, start + old.len()]
@@ -347,7 +353,7 @@ fn insert_after(path: &WorkspacePath, text: &str, line: usize, new: &str) -> Res
     })
 }
 
-/// The text with `\n` for every line end.
+/// The text with `\n` as every line end.
 fn unified(text: &str) -> Cow<'_, str> {
     match memmem::find(text.as_bytes(), b"\r\n") {
         Some(_) => Cow::Owned(text.replace("\r\n", "\n")),
@@ -388,7 +394,7 @@ fn line_ends(text: &str) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// Bytes of some moment as text to show, if they are text.
+/// Decodes bytes for display; `None` if they are not text.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
     Document::decode(bytes).ok().map(|document| unified(&document.text).into_owned())
 }
@@ -401,7 +407,7 @@ fn encode(path: &WorkspacePath, document: &Document) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Removes the file that the path leads to, if it is there.
+/// Removes the file that the path leads to, if it exists.
 fn remove_target(path: &WorkspacePath) -> Result<(), Error> {
     let (entry, _) = path.target()?;
     match unlinkat(&entry.dir, &entry.name, AtFlags::empty()) {

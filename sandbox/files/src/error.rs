@@ -1,4 +1,4 @@
-//! What can go wrong with files, and what the caller does next.
+//! Errors of file operations, and what the caller can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::Version;
 use super::stat::Kind;
 
-/// Everything that file operations fail with. Paths are shown as the caller gave them.
+/// Every error of file operations. Paths are shown as the caller gave them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,21 +19,21 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
-    /// The text cannot be a path here. The reason says what a good one looks like.
+    /// The text is not a valid path here. The reason says what a valid one looks like.
     #[error("{path:?} is not usable as a path: {reason}")]
     InvalidPath {
         /// The path as given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is not usable.
         reason: &'static str,
     },
-    /// Nothing is there. List the directory, or create the file.
+    /// The path does not exist. List the directory, or create the file.
     #[error("{path} does not exist: check the name, or create it")]
     NotFound {
         /// The path as given.
         path: PathBuf,
     },
-    /// Something is there already. Choose another name, or ask for replacement.
+    /// The path exists already. Choose another name, or ask for replacement.
     #[error("{path} exists already: choose another name, or ask to replace it")]
     Exists {
         /// The path as given.
@@ -57,29 +57,29 @@ pub enum Error {
     NotRegular {
         /// The path as given.
         path: PathBuf,
-        /// What it is.
+        /// The kind of the entry.
         kind: Kind,
     },
-    /// Only empty directories are removed without `recursive`.
+    /// The directory is not empty. Only recursive removal removes its content.
     #[error("{path} is not empty: remove its content first, or ask for recursive removal")]
     NotEmpty {
         /// The path as given.
         path: PathBuf,
     },
-    /// The user of this process may not do that.
+    /// The user of this process has no permission.
     #[error("no permission for {path}: change its mode or owner, or use another place")]
     Denied {
         /// The path as given.
         path: PathBuf,
     },
-    /// The tree has more levels than are removed in one go. A part of it is removed.
+    /// The tree is deeper than one removal can go. A part of it was removed.
     #[error("{path} is nested too deeply: remove its innermost directories first, or use a shell")]
     TooDeep {
         /// The path as given.
         path: PathBuf,
     },
-    /// A directory cannot be moved or copied into itself.
-    #[error("{path} lies inside what is being moved or copied: choose another destination")]
+    /// The destination is inside the directory that is moved or copied.
+    #[error("{path} is inside the directory that is moved or copied: choose another destination")]
     IntoItself {
         /// The destination as given.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum Error {
     TooLarge {
         /// The path as given.
         path: PathBuf,
-        /// Bytes of the file, or of the range that was asked for as far as it was read.
+        /// Size of the file, or the bytes of the requested range that were read so far.
         size: u64,
         /// The limit that applied.
         limit: u64,
@@ -104,7 +104,7 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// This machine has not enough memory for the file. Read a range of lines or the tail.
+    /// This machine does not have enough memory for the file. Read a range of lines or the tail.
     #[error(
         "{path} has {size} bytes, more than there is memory for: read a range of lines or the tail"
     )]
@@ -114,18 +114,18 @@ pub enum Error {
         /// Bytes of the file.
         size: u64,
     },
-    /// The content is no text. Read it as bytes or as media.
+    /// The content is not text. Read it as bytes or as media.
     #[error("{path} is binary ({media_type}): read it as bytes")]
     Binary {
         /// The path as given.
         path: PathBuf,
-        /// What it seems to be, `application/octet-stream` if nobody knows.
+        /// The detected type, `application/octet-stream` if it is unknown.
         media_type: &'static str,
     },
-    /// The new text holds a character that the file's encoding does not have. Leave it out, or
+    /// The new text holds a character that the file's encoding does not have. Omit it, or
     /// rewrite the whole file in UTF-8.
     #[error(
-        "{path} is encoded in {encoding}, which has no {character:?}: leave it out, or write the whole file anew in UTF-8"
+        "{path} is encoded in {encoding}, which has no {character:?}: omit it, or rewrite the whole file in UTF-8"
     )]
     Unencodable {
         /// The path as given.
@@ -145,7 +145,7 @@ pub enum Error {
     #[error(
         "the text to replace occurs {count} times in {path}, in lines {lines:?}: include more of its surroundings"
     )]
-    Several {
+    SeveralMatches {
         /// The path as given.
         path: PathBuf,
         /// Number of occurrences.
@@ -153,7 +153,7 @@ pub enum Error {
         /// Distinct lines (from 1) where they begin, the first [`super::LINES_REPORTED`] of them.
         lines: Vec<usize>,
     },
-    /// There is nothing to look for. Use insert, or write the whole file.
+    /// The text to replace is empty. Use insert, or write the whole file.
     #[error("the text to replace in {path} is empty: use insert, or write the whole file")]
     EmptyPattern {
         /// The path as given.
@@ -175,8 +175,10 @@ pub enum Error {
         /// Lines of the file.
         lines: usize,
     },
-    /// Lines are counted from 1, and a range does not end before it begins.
-    #[error("lines {first} to {last} of {path} are no range: count from 1, smaller number first")]
+    /// Lines are counted from 1, and the last line must not be before the first.
+    #[error(
+        "lines {first} to {last} of {path} are not a range: count from 1, and put the smaller number first"
+    )]
     BadRange {
         /// The path as given.
         path: PathBuf,
@@ -185,60 +187,62 @@ pub enum Error {
         /// Last line asked for.
         last: usize,
     },
-    /// No edit of this file is remembered. Write the former text, if somebody else knows it.
+    /// No edit of this file is remembered. Write the former text, if you still have it.
     #[error(
-        "no edit of {path} is left to undo, because none was made here or it is too long ago: write the former text yourself"
+        "no edit of {path} is left to undo, because none was made here or it was forgotten: write the former text yourself"
     )]
     NoHistory {
         /// The path as given.
         path: PathBuf,
     },
-    /// The file is no longer what the last edit left. Look at it, then undo anyway if that is
+    /// The file is no longer what the last edit left. Read it, then force the undo if that is
     /// right.
-    #[error("{path} was changed after the last edit: read it first, undo would lose that change")]
-    ChangedSince {
+    #[error(
+        "{path} was changed after the last edit: undo would lose that change, read the file first"
+    )]
+    ChangedSinceEdit {
         /// The path as given.
         path: PathBuf,
     },
-    /// The file is no longer at the version that the caller has seen; nothing was changed. Read it again, then decide.
-    #[error(
-        "{path} is no longer at the version that was given, nothing was changed: read it again"
-    )]
+    /// The file is no longer at the version that the caller gave; nothing was changed. Read it
+    /// again, then decide.
+    #[error("{path} is no longer at the given version, and nothing was changed: read it again")]
     Changed {
         /// The path as given.
         path: PathBuf,
-        /// The version that it is at. None if it is gone, or too large to have one.
+        /// The current version. `None` if the file is gone, or too large to have a version.
         version: Option<Version>,
     },
-    /// A glob or regular expression that cannot be understood.
+    /// The glob or regular expression is not valid.
     #[error("{pattern:?} is not a usable pattern: {reason}")]
     BadPattern {
         /// The pattern as given.
         pattern: String,
-        /// What the parser said.
+        /// The parser's message.
         reason: String,
     },
-    /// More than one answer holds. Ask for less, or in several places.
+    /// The request asks for more than one answer can hold. Ask for less, or search directory by
+    /// directory.
     #[error(
-        "{asked} {what} are too many, {most} are possible: ask for fewer, or search less at once"
+        "{asked} {what} are too many, the limit is {most}: ask for fewer, or search a smaller directory"
     )]
     TooMany {
-        /// Of what.
+        /// The kind of thing that was asked for, in the plural.
         what: &'static str,
         /// How many were asked for.
         asked: usize,
-        /// How many can be.
+        /// The limit.
         most: usize,
     },
-    /// A line, with the context that was asked for, does not fit into what is searched at once. Use a
-    /// shell.
+    /// A line, with the context that was asked for, does not fit into the search buffer. Ask for
+    /// less context, or use a shell.
     #[error(
-        "{path} has lines too long to search, more than {limit} bytes at once: ask for less context, or use a shell for it"
+        "{path} has lines that are too long to search (with context more than {limit} bytes): ask for less context, or use a shell"
     )]
     LongLines {
         /// The path as given.
         path: PathBuf,
-        /// The bytes that are searched at once.
+        /// Size of the search buffer in bytes.
         limit: u64,
     },
     /// The disk or the user's quota is full. Remove something first; nothing was changed.
@@ -247,22 +251,22 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
-    /// The system said something that no other variant names.
+    /// An error of the system that no other variant names.
     #[error("cannot use {path}: {source}")]
     Io {
         /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Sorts what the system said about `path` into the variants above.
+    /// Chooses the variant for an error of the system about `path`.
     pub(super) fn from_io(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         let Some(code) = source.raw_os_error() else {
-            // The confinement reports an escape as a permission error that no system call made.
+            // cap-std reports an escape as PermissionDenied without an OS error code.
             return match source.kind() {
                 io::ErrorKind::PermissionDenied => Self::Escapes { path },
                 _ => Self::Io { path, source },
@@ -276,7 +280,7 @@ impl Error {
             Errno::NOTEMPTY => Self::NotEmpty { path },
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied { path },
             Errno::NOSPC | Errno::DQUOT => Self::Full { path },
-            Errno::LOOP => Self::InvalidPath { path, reason: "its symbolic links go in a circle" },
+            Errno::LOOP => Self::InvalidPath { path, reason: "its symbolic links form a loop" },
             Errno::NAMETOOLONG => Self::InvalidPath { path, reason: "it is too long" },
             _ => Self::Io { path, source },
         }

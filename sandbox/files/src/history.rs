@@ -1,8 +1,7 @@
-//! What files were before they were edited, so that edits can be undone.
+//! The contents of files before they were edited, for undo.
 //!
-//! Kept in memory and bounded in two ways: states per file, and bytes altogether. When a bound is
-//! reached, the oldest states are forgotten; a state that alone exceeds the bytes is not kept at
-//! all.
+//! The history is kept in memory and has two limits: states per file, and bytes in total. At a
+//! limit the oldest states are dropped. A state that alone exceeds the byte limit is not kept.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -13,40 +12,42 @@ use rustix::fs::fstat;
 use super::root::Entry;
 use super::stat::identity;
 
-/// States kept for each file.
+/// How many states are kept for each file.
 pub const HISTORY_PER_FILE: usize = 10;
 
-/// Bytes kept altogether.
+/// How many bytes are kept for all files together.
 pub const HISTORY_BYTES: usize = 64 * 1024 * 1024;
 
-/// A bookkeeping cost for each state, so that many empty ones are bounded as well.
+/// Added to the cost of each state, so that many empty states reach the byte limit too.
 const STATE_OVERHEAD: usize = 256;
 
-/// Which file: the directory it is in and its name there. Unlike a path this is the same whatever
-/// way leads to it, and unlike the file's own number it survives replacement.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Identifies a file by the directory it is in and its name there. Unlike a path, this is the same
+/// by whatever path the file is reached; unlike the inode number, it stays the same when the file
+/// is replaced.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct FileKey {
     directory: (u64, u64),
     name: OsString,
 }
 
-/// One edit.
+/// One edit that can be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Past {
-    /// The bytes before; none if the file did not exist.
+pub(super) struct PastEdit {
+    /// The bytes before the edit; `None` if the file did not exist.
     pub before: Option<Vec<u8>>,
-    /// What the edit left, so that a later change by somebody else is noticed.
+    /// The content that the edit left, to detect later changes by others.
     pub after: Fingerprint,
 }
 
-/// Tells whether a file is still the same. Only accidents matter here, so 64 bits are plenty.
+/// A hash to see whether a file has changed. It guards against accidents only, so 64 bits are
+/// enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// Oldest first.
-    states: VecDeque<(FileKey, Past)>,
+    states: VecDeque<(FileKey, PastEdit)>,
     bytes: usize,
 }
 
@@ -65,7 +66,7 @@ impl Fingerprint {
 }
 
 impl History {
-    pub fn push(&mut self, key: FileKey, past: Past) {
+    pub fn push(&mut self, key: FileKey, past: PastEdit) {
         if past.cost() > HISTORY_BYTES {
             return;
         }
@@ -80,12 +81,12 @@ impl History {
         }
     }
 
-    /// The last edit of a file that is not undone yet.
-    pub fn last(&self, key: &FileKey) -> Option<&Past> {
+    /// The last edit of a file that was not undone.
+    pub fn last(&self, key: &FileKey) -> Option<&PastEdit> {
         self.states.iter().rev().find(|(other, _)| other == key).map(|(_, past)| past)
     }
 
-    /// Forgets the last edit of a file.
+    /// Removes the last edit of a file from the history.
     pub fn pop(&mut self, key: &FileKey) {
         self.forget(self.states.iter().rposition(|(other, _)| other == key));
     }
@@ -97,7 +98,7 @@ impl History {
     }
 }
 
-impl Past {
+impl PastEdit {
     fn cost(&self) -> usize {
         STATE_OVERHEAD + self.before.as_ref().map_or(0, Vec::len)
     }
@@ -111,8 +112,8 @@ mod tests {
         FileKey { directory: (1, 2), name: name.into() }
     }
 
-    fn past(bytes: Vec<u8>) -> Past {
-        Past { before: Some(bytes), after: Fingerprint::of(b"") }
+    fn past(bytes: Vec<u8>) -> PastEdit {
+        PastEdit { before: Some(bytes), after: Fingerprint::of(b"") }
     }
 
     fn before(history: &History, name: &str) -> Option<Vec<u8>> {

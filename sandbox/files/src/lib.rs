@@ -1,22 +1,24 @@
-//! Files of a workspace: read, write, edit, list, search, hash, and move them about.
+//! Files of a workspace: read, write, edit, list, search, hash, move, copy and remove them.
 //!
-//! A [`Workspace`] hands out [`WorkspacePath`]s, and every function here takes one. What a
-//! workspace may touch is enforced by the kernel when a path is opened, never by looking at its
-//! text, so links and renames that happen meanwhile cannot lead outside. The same functions serve
-//! a workspace that is the whole file system.
+//! A [`Workspace`] makes [`WorkspacePath`]s, and every function here takes one. Linux enforces what
+//! a workspace may touch when a path is opened. The text of a path is never compared, so links and
+//! renames that happen meanwhile cannot lead outside. The same functions serve a workspace that is
+//! the whole file system.
 //!
-//! Nothing here is lost by accident: files are replaced in one step and keep mode and owner, an
-//! edit keeps line endings and encoding of everything it does not touch and can be undone, and
-//! undo refuses to overwrite what somebody else changed in between. A caller that has read a
-//! [`Version`] of a file can ask an [`Editor`] to change it only if it is still at that version.
+//! Nothing is lost by accident: files are replaced in one step and keep mode and owner. An edit
+//! keeps line endings and encoding of everything that it does not touch, and can be undone. Undo
+//! refuses to overwrite what somebody else has changed since. A caller that has read a [`Version`]
+//! of a file can ask an [`Editor`] to change it only if it is still at that version.
 //!
-//! All of it blocks on the disk; asynchronous callers run it on a blocking thread. What a result
-//! looks like on some wire is not decided here.
+//! All functions block on the disk; asynchronous callers run them on a blocking thread. How a
+//! result looks on the wire is not decided here.
 
 mod diff;
 mod document;
 mod edit;
 mod error;
+mod exclusive;
+mod file_locks;
 mod hash;
 mod history;
 mod lines;
@@ -27,7 +29,6 @@ mod root;
 mod search;
 mod stat;
 mod tree;
-mod turns;
 mod version;
 mod write;
 
@@ -41,7 +42,7 @@ pub use error::Error;
 pub use hash::{HASHED_BYTES, Hashed, Sha256, hash};
 pub use history::{HISTORY_BYTES, HISTORY_PER_FILE};
 pub use lines::{line_count, numbered, select_lines};
-pub use list::{Depth, ListOptions, Listed, Listing, list};
+pub use list::{Depth, ListOptions, ListedEntry, Listing, list};
 pub use media::{media_type_by_content, media_type_by_name};
 pub use read::{
     Content, LineRange, READ_BYTES, Text, open_file, read_any, read_any_versioned, read_bytes,
@@ -49,8 +50,8 @@ pub use read::{
 };
 pub use root::{Workspace, WorkspacePath};
 pub use search::{
-    Case, Filter, Found, GREPPED_BYTES, Grep, GrepLine, Grepped, LINE_CHARACTERS, MOST_CONTEXT,
-    MOST_FOUND, check_limit, glob, grep,
+    Case, Filter, GlobResult, Grep, GrepLine, GrepResult, LINE_CHARACTERS, MAX_CONTEXT,
+    MAX_GREP_BYTES, MAX_RESULTS, check_limit, glob, grep,
 };
 pub use stat::{Kind, Links, Stat, stat};
 pub use tree::{

@@ -1,6 +1,6 @@
-//! Lines of a text: counting, choosing and numbering them.
+//! Counts, selects and numbers lines of a text.
 //!
-//! A line ends with `\n`; the last one may lack it. The empty text has no line. Numbers begin
+//! A line ends with `\n`; the last one may lack it. The empty text has no lines. Line numbers begin
 //! with 1.
 
 use std::fmt::Write as _;
@@ -13,7 +13,8 @@ pub fn line_count(text: &str) -> usize {
     ends + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// The lines `first` to `last`, both included, with their ends; what does not exist is left out.
+/// The lines `first` to `last`, both included, with their ends. Lines that do not exist are left
+/// out.
 pub fn select_lines(text: &str, first: usize, last: usize) -> &str {
     if first == 0 || last < first {
         return "";
@@ -23,9 +24,9 @@ pub fn select_lines(text: &str, first: usize, last: usize) -> &str {
     &text[start..start + length]
 }
 
-/// Puts a number before each line: right-aligned in six columns, then a tab, as `cat -n` does.
-/// A final line end counts as the beginning of one more, empty, line; cut it off if that should
-/// not show.
+/// Puts a number before each line: right-aligned in six columns, then a tab, as `cat -n` does. A
+/// final line end counts as the beginning of one more, empty, line; remove it first if that line
+/// should not show.
 pub fn numbered(text: &str, first: usize) -> String {
     let mut out = String::with_capacity(text.len() + 8 * (line_count(text) + 1));
     for (index, line) in text.split('\n').enumerate() {
@@ -35,7 +36,7 @@ pub fn numbered(text: &str, first: usize) -> String {
     out
 }
 
-/// Offset where line `line` begins, the length of the text if there are fewer.
+/// The offset where line `line` begins; the length of the text if there are fewer lines.
 pub(super) fn line_start(text: &str, line: usize) -> usize {
     let mut start = 0;
     for _ in 1..line {

@@ -1,4 +1,4 @@
-//! What a directory holds, one or two levels deep.
+//! Lists a directory, one or two levels deep.
 
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
@@ -8,34 +8,34 @@ use cap_std::fs::{FileType, FileTypeExt};
 
 use super::{Error, Kind, Links, WorkspacePath, stat};
 
-/// How deep to look.
+/// How many levels to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// The entries of the directory.
     One,
-    /// Those, and the entries of directories among them.
+    /// Also the entries of directories among them.
     Two,
 }
 
 /// How to list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListOptions {
-    /// How deep to look.
+    /// How many levels to list.
     pub depth: Depth,
     /// Whether to show entries whose name begins with a dot.
     pub hidden: bool,
-    /// At most so many entries; the rest is left out and [`Listing::truncated`] set.
+    /// The largest number of entries. If there are more, [`Listing::truncated`] is set.
     pub limit: usize,
 }
 
-/// One entry.
+/// One entry of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// Relative to the directory that was listed.
+pub struct ListedEntry {
+    /// The path relative to the listed directory.
     pub path: PathBuf,
-    /// What it is, links not followed.
+    /// The kind of the entry; links are not followed.
     pub kind: Kind,
-    /// For a link what it leads to; none if that does not exist or lies outside the workspace.
+    /// The kind of a link's target; `None` if it does not exist or is outside the workspace.
     pub target: Option<Kind>,
 }
 
@@ -43,7 +43,7 @@ pub struct Listed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The entries.
-    pub entries: Vec<Listed>,
+    pub entries: Vec<ListedEntry>,
     /// Hidden entries of the directory itself that were left out.
     pub hidden_left_out: usize,
     /// Whether there are more entries than the limit.
@@ -68,7 +68,8 @@ pub fn list(path: &WorkspacePath, options: ListOptions) -> Result<Listing, Error
     };
     listing.hidden_left_out = listing.add(path, PathBuf::new(), options)?;
     if options.depth == Depth::Two {
-        let leads_into = |entry: &&Listed| entry.target.unwrap_or(entry.kind) == Kind::Directory;
+        let leads_into =
+            |entry: &&ListedEntry| entry.target.unwrap_or(entry.kind) == Kind::Directory;
         let directories = listing.entries.iter().filter(leads_into);
         let mut directories: VecDeque<_> = directories.map(|entry| entry.path.clone()).collect();
         while let Some(directory) = directories.pop_front().filter(|_| !listing.truncated) {
@@ -84,7 +85,7 @@ pub fn list(path: &WorkspacePath, options: ListOptions) -> Result<Listing, Error
 }
 
 impl Listing {
-    /// Adds the entries of one directory and tells how many hidden ones were left out.
+    /// Adds the entries of one directory. Returns how many hidden entries were left out.
     fn add(
         &mut self,
         path: &WorkspacePath,
@@ -109,7 +110,7 @@ impl Listing {
                 Kind::Symlink => stat(&path.join(&name), Links::Follow).ok().map(|stat| stat.kind),
                 _ => None,
             };
-            self.entries.push(Listed { path: prefix.join(name), kind, target });
+            self.entries.push(ListedEntry { path: prefix.join(name), kind, target });
         }
         Ok(left_out)
     }

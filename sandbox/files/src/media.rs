@@ -1,8 +1,8 @@
-//! What kind of data a file holds, by its first bytes and by its name.
+//! Detects media types by the first bytes of a file and by its name.
 
 use std::path::Path;
 
-/// Extensions of things that are looked at or listened to rather than read.
+/// Media types by extension, for images, audio, video and PDF. Sorted by extension.
 const BY_EXTENSION: &[(&str, &str)] = &[
     ("avif", "image/avif"),
     ("bmp", "image/bmp"),
@@ -28,20 +28,20 @@ const BY_EXTENSION: &[(&str, &str)] = &[
     ("webp", "image/webp"),
 ];
 
-/// The media type that the first bytes show, if they show one. A few hundred bytes are enough for
-/// most, 8 KiB for all.
+/// The media type by the first bytes of a file. A few hundred bytes are enough for most types, 8
+/// KiB for all.
 pub fn media_type_by_content(head: &[u8]) -> Option<&'static str> {
     infer::get(head).map(|kind| kind.mime_type())
 }
 
-/// The media type that the extension promises, for images, sound, film and PDF.
+/// The media type by the extension, for images, audio, video and PDF.
 pub fn media_type_by_name(name: &Path) -> Option<&'static str> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     let index = BY_EXTENSION.binary_search_by_key(&extension.as_str(), |(name, _)| name).ok()?;
     Some(BY_EXTENSION[index].1)
 }
 
-/// Whether people look at it or listen to it, so that it is worth handing over as data.
+/// Whether a file of this type is returned as data: images, audio, video and PDF.
 pub(super) fn is_media(media_type: &str) -> bool {
     let class = media_type.split('/').next().unwrap_or_default();
     matches!(class, "image" | "audio" | "video") || media_type == "application/pdf"

@@ -1,7 +1,7 @@
-//! Reading: bytes, lines of text, and media as data.
+//! Reads bytes, lines of text, and media.
 //!
-//! A limit bounds what is returned, not the size of the file: a few lines at the beginning or the
-//! end of a log of many gigabytes are read without the rest.
+//! The limit applies to what is returned, not to the size of the file: a few lines at the beginning
+//! or the end of a log of many gigabytes are read without the rest.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -18,10 +18,10 @@ use super::{
     media_type_by_content, media_type_by_name, select_lines,
 };
 
-/// The usual limit on what a read returns.
+/// The default limit for the bytes that a read returns.
 pub const READ_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Block in which large files are scanned.
+/// Block size for scanning large files.
 const BLOCK: usize = 64 * 1024;
 
 /// Which lines to read. Numbers begin with 1.
@@ -37,7 +37,7 @@ pub enum LineRange {
         /// The last line.
         last: Option<usize>,
     },
-    /// That many lines at the end.
+    /// This many lines at the end.
     Last(usize),
 }
 
@@ -46,32 +46,32 @@ pub enum LineRange {
 pub struct Text {
     /// The lines with their ends as they are in the file, without a byte order mark.
     pub content: String,
-    /// Number of the first line in `content`; unknown at the end of a file that was not read from
-    /// the beginning.
+    /// Number of the first line in `content`. `None` for the last lines of a file that was not read
+    /// from its beginning.
     pub first_line: Option<usize>,
-    /// Lines of the whole file, if all of it was read.
+    /// Lines of the whole file, if the whole file was read.
     pub total_lines: Option<usize>,
     /// How the file is encoded.
     pub encoding: Encoding,
-    /// How most of the lines that were read end; none if none ends.
+    /// How most of the lines that were read end; `None` if no line has an end.
     pub line_ending: Option<LineEnding>,
 }
 
-/// What [`read_any`] found.
+/// The result of [`read_any`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Text.
     Text(Text),
-    /// An image, sound, film or PDF.
+    /// An image, audio, video or PDF file.
     Media {
         /// The media type.
         media_type: &'static str,
         /// The whole file.
         bytes: Vec<u8>,
     },
-    /// Something else: worth naming, not worth showing.
+    /// Any other content, which is named but not returned.
     Binary {
-        /// The media type, `application/octet-stream` if nobody knows.
+        /// The media type, `application/octet-stream` if it is unknown.
         media_type: &'static str,
         /// Bytes of the file.
         size: u64,
@@ -91,14 +91,15 @@ pub fn read_text(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<T
     text_of(path, &Opened { file: &file, size, limit }, range, &mut |_| {})
 }
 
-/// Reads whatever it is: text if it is text, media as data, and only the type of anything else.
-/// What a file contains decides; its name helps where content says nothing.
+/// Reads text as text, media as data, and only the type of anything else. The content decides; the
+/// name helps where the content is not recognised.
 pub fn read_any(path: &WorkspacePath, range: LineRange, limit: u64) -> Result<Content, Error> {
     let (file, size) = open_file(path)?;
     any_of(path, &Opened { file: &file, size, limit }, range, &mut |_| {})
 }
 
-/// Reads as [`read_any`] does, and tells the version of the whole file, also if only some lines were asked for.
+/// Reads like [`read_any`], and returns the version of the whole file, even if only some lines were
+/// asked for.
 pub fn read_any_versioned(
     path: &WorkspacePath,
     range: LineRange,
@@ -108,24 +109,25 @@ pub fn read_any_versioned(
     let mut version = None;
     let before = changes(path, &file)?;
     let opened = Opened { file: &file, size, limit };
-    // Where the whole file was read, the version is that of the very bytes.
+    // If the whole file was read, hash exactly these bytes.
     let content = any_of(path, &opened, range, &mut |bytes| version = Some(Version::of(bytes)))?;
     if version.is_none() && size <= VERSIONED_BYTES {
         let hashed = Version::of_file(&file).map_err(|source| path.failed(source))?;
-        // It was read twice, in pieces and for this: the version holds for both only if nothing was written.
+        // The file was read a second time for the hash. The version is valid for both reads only if
+        // nobody wrote in between.
         version = (changes(path, &file)? == before).then_some(hashed);
     }
     Ok(Versioned { content, version })
 }
 
-/// A file to be read, of at most `limit` bytes if it is read as a whole.
+/// An open file, and the limit for reading it.
 struct Opened<'a> {
     file: &'a File,
     size: u64,
     limit: u64,
 }
 
-/// As [`read_any`], and shows the bytes to `seen` where it has read all of them.
+/// Reads like [`read_any`]. Calls `seen` with the bytes if all of them were read.
 fn any_of(
     path: &WorkspacePath,
     opened: &Opened<'_>,
@@ -136,7 +138,7 @@ fn any_of(
     let head = read_at(path, file, 0, SNIFFED_BYTES)?;
     let by_content = media_type_by_content(&head);
     let media = |media_type, seen: &mut dyn FnMut(&[u8])| {
-        // It may have been read before, as text.
+        // The file may already have been read as text.
         (&*file).rewind().map_err(|source| path.failed(source))?;
         let bytes = read_whole(path, file, size, limit)?;
         seen(&bytes);
@@ -173,13 +175,14 @@ fn text_of(
     choose(path, decode(path, bytes)?, range)
 }
 
-/// What differs when a file was written to.
+/// Size and times of a file: they differ after a write.
 pub(super) fn changes(path: &WorkspacePath, file: &File) -> Result<impl PartialEq + use<>, Error> {
     let state = fstat(file).map_err(|error| path.failed(error.into()))?;
     Ok((state.st_size, state.st_mtime, state.st_mtime_nsec, state.st_ctime, state.st_ctime_nsec))
 }
 
-/// Opens a regular file, to read it as a stream, and tells its size. Anything else might block or never end.
+/// Opens a regular file for reading and returns its size. Other kinds are refused: reading them
+/// might block or never end.
 pub fn open_file(path: &WorkspacePath) -> Result<(File, u64), Error> {
     let file = path.open()?;
     let state = fstat(&file).map_err(|error| path.failed(error.into()))?;
@@ -191,21 +194,21 @@ pub fn open_file(path: &WorkspacePath) -> Result<(File, u64), Error> {
     }
 }
 
-/// Decodes, or says what the bytes are instead of text.
+/// Decodes text; the error names what the bytes are instead.
 pub(super) fn decode(path: &WorkspacePath, bytes: Vec<u8>) -> Result<Document, Error> {
     let head = bytes[..bytes.len().min(SNIFFED_BYTES)].to_vec();
     Document::decode(bytes).map_err(|_| binary(path, &head))
 }
 
-/// Reads from the beginning to the end. The size is a hint only: the file may grow meanwhile, and files of
-/// `/proc` claim to be empty.
+/// Reads the whole file. The size is only a hint: the file may grow meanwhile, and files of `/proc`
+/// report size 0.
 fn read_whole(path: &WorkspacePath, file: &File, size: u64, limit: u64) -> Result<Vec<u8>, Error> {
     if size > limit {
         return Err(too_large(path, size, limit));
     }
     let mut bytes = Vec::new();
-    // One byte more than expected, so that the read that finds the end needs no new memory. How much that
-    // is depends on a size that anybody can claim, so it may be more than there is.
+    // Reserve one byte more than expected, so that the read that finds the end needs no new memory.
+    // The reservation may fail: anybody can make a sparse file with a size beyond the memory.
     let expected = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
     bytes
         .try_reserve_exact(expected)
@@ -217,14 +220,14 @@ fn read_whole(path: &WorkspacePath, file: &File, size: u64, limit: u64) -> Resul
     }
 }
 
-/// The chosen lines of a file that was read as a whole.
+/// Selects lines of a file that was read as a whole.
 fn choose(path: &WorkspacePath, document: Document, range: LineRange) -> Result<Text, Error> {
     let Document { text, encoding } = document;
     let ends = LineEnds::of(&text);
     let (total, line_ending) = (ends.lines(), ends.usual());
     let (first, last) = match range {
         LineRange::All => (1, total),
-        // An empty file can be read from its first line.
+        // Line 1 of an empty file may be asked for.
         LineRange::Between { first, .. } if first > total.max(1) => {
             return Err(no_such_line(path, first, total));
         }
@@ -238,7 +241,7 @@ fn choose(path: &WorkspacePath, document: Document, range: LineRange) -> Result<
     Ok(Text { content, first_line: Some(first), total_lines: Some(total), encoding, line_ending })
 }
 
-/// The chosen lines of a file that is larger than the limit.
+/// Reads the selected lines of a file that is larger than the limit.
 fn read_piece(
     path: &WorkspacePath,
     file: &File,
@@ -252,7 +255,8 @@ fn read_piece(
         return Err(binary(path, &head));
     }
     let (bytes, first_line) = match range {
-        // In UTF-16 a line end is not one byte, so the scan below would cut in the wrong places.
+        // In UTF-16 a line end is not one byte, so the byte scans below would cut in the wrong
+        // places.
         _ if is_utf16 => return Err(too_large(path, size, limit)),
         LineRange::All => return Err(too_large(path, size, limit)),
         LineRange::Between { first, last } => {
@@ -311,7 +315,7 @@ fn scan_backward(
     count: usize,
     limit: u64,
 ) -> Result<Vec<u8>, Error> {
-    // Blocks are collected from the end; the line end of the last line does not separate lines.
+    // Blocks are collected from the end. A line end after the last line separates nothing.
     let mut blocks: Vec<Vec<u8>> = Vec::new();
     let (mut at, mut separators, mut length) = (size, 0, 0_u64);
     while at > 0 && separators < count {
@@ -346,7 +350,7 @@ fn check_range(path: &WorkspacePath, range: LineRange) -> Result<(), Error> {
     }
 }
 
-/// Up to `length` bytes from an offset; fewer only at the end of the file.
+/// Reads up to `length` bytes from an offset; fewer only at the end of the file.
 fn read_at(
     path: &WorkspacePath,
     file: &File,

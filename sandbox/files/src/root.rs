@@ -1,18 +1,19 @@
-//! Where file operations may go, and the only way to name a place there.
+//! Where file operations may go, and the only way to name a path there.
 //!
 //! A [`Workspace`] is a handle on a directory, or the whole file system. It makes
 //! [`WorkspacePath`]s, and every operation takes one of those, so nothing can be opened that the
-//! workspace did not allow. A confined path is resolved by the kernel relative to the handle
-//! (`openat2` with `RESOLVE_BENEATH`; where that is missing `cap-std` walks the path component by
-//! component, following links by hand). No text is ever compared to decide whether a path stays
-//! inside: a link or a rename that happens between a check and the use could change the answer.
+//! workspace did not allow. Linux resolves a confined path relative to the handle (`openat2` with
+//! `RESOLVE_BENEATH`; where that is missing, `cap-std` walks the path component by component and
+//! follows links itself). Path texts are never compared to decide whether a path stays inside: a
+//! link or a rename between the check and the use could change the answer.
 //!
-//! Operations that name an entry rather than open it (create, rename, remove) first open the
-//! parent directory that way and then act on one plain name in it, which the system does not
-//! resolve any further. Both modes therefore share everything above this file.
+//! Operations that name an entry instead of opening it (create, rename, remove) first open the
+//! parent directory in the same way. They then act on one plain name in it, which the system does
+//! not resolve any further. So the code outside this file is the same for confined workspaces and
+//! for the whole file system.
 //!
 //! Links inside a workspace work as long as they are relative and stay inside. An absolute link
-//! counts as an escape even if it happens to point back inside, as it does for the kernel.
+//! counts as an escape even if it points back inside, as it does for `RESOLVE_BENEATH`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -29,14 +30,15 @@ use rustix::io::Errno;
 
 use super::Error;
 
-/// As many as the kernel follows before it reports a circle.
+/// How many symbolic links are followed before they count as a loop. Linux has the same limit.
 const MAX_LINKS: usize = 40;
 
-/// Opening for reading: a pipe without a writer must not hold us up, a terminal must not become
-/// ours.
+/// Flags to open for reading: do not block on a pipe without a writer, and do not make a terminal
+/// the controlling terminal of this process.
 const READING: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
-/// Opening to look only: needs no permission on the entry itself and never touches a device.
+/// Flags to open only for `fstat`: needs no permission on the entry itself and never touches a
+/// device.
 #[cfg(target_os = "linux")]
 const LOOKING: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -48,8 +50,8 @@ pub struct Workspace {
     root: Arc<Root>,
 }
 
-/// A place in a [`Workspace`]. Holding one says that any operation on it is confined as the
-/// workspace is; it does not say that something exists there.
+/// A path in a [`Workspace`]. Every operation on it is confined as the workspace is. It need not
+/// exist.
 #[derive(Clone, Debug)]
 pub struct WorkspacePath {
     root: Arc<Root>,
@@ -57,7 +59,7 @@ pub struct WorkspacePath {
     path: PathBuf,
 }
 
-/// An entry of a directory that is held open: what create, rename and remove act on.
+/// An entry of a directory that is held open. Create, rename and remove act on it.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub dir: Dir,
@@ -66,8 +68,8 @@ pub(super) struct Entry {
 
 #[derive(Debug)]
 enum Root {
-    /// `at` is the directory's name when it was opened. It serves to accept absolute paths and to
-    /// give them back, never to decide.
+    /// `at` is the path of the directory when it was opened. It serves to accept and return
+    /// absolute paths, never to decide what is inside.
     Beneath {
         dir: Dir,
         at: PathBuf,
@@ -84,13 +86,14 @@ impl Workspace {
         Ok(Self { root: Arc::new(Root::Beneath { dir, at }) })
     }
 
-    /// The whole file system, as far as the user of this process may go. Paths are absolute.
+    /// The whole file system, as far as the user of this process has permissions. Paths are
+    /// absolute.
     pub fn whole_file_system() -> Self {
         Self { root: Arc::new(Root::Everything) }
     }
 
-    /// Names a place. In a confined workspace that is a relative path, or an absolute one that
-    /// begins with the workspace's own.
+    /// Makes a path of this workspace. A confined workspace takes relative paths, and absolute
+    /// paths that begin with its own.
     pub fn path(&self, given: impl AsRef<Path>) -> Result<WorkspacePath, Error> {
         let given = given.as_ref();
         let invalid = |reason| Error::InvalidPath { path: given.to_path_buf(), reason };
@@ -115,12 +118,12 @@ impl Workspace {
 }
 
 impl WorkspacePath {
-    /// The path inside the workspace, or the absolute one if the workspace is everything.
+    /// The path relative to the workspace; absolute if the workspace is the whole file system.
     pub fn as_path(&self) -> &Path {
         &self.path
     }
 
-    /// The path from the root of the file system, as names only: links and `..` are not resolved.
+    /// The path from the root of the file system. Links and `..` are not resolved.
     pub fn absolute(&self) -> PathBuf {
         match &*self.root {
             Root::Beneath { at, .. } if self.path == Path::new(".") => at.clone(),
@@ -129,14 +132,14 @@ impl WorkspacePath {
         }
     }
 
-    /// The directory at this place as a workspace of its own, which nothing leads out of.
+    /// The directory at this path as a confined workspace of its own.
     pub fn confined(&self) -> Result<Workspace, Error> {
         let root = Root::Beneath { dir: self.open_directory()?, at: self.absolute() };
         Ok(Workspace { root: Arc::new(root) })
     }
 
-    /// A place further down. The name is taken as it is: it comes from a directory that was read
-    /// or from a pattern, and what it leads to is still resolved under confinement.
+    /// A path below this one. `below` is not checked: it comes from a directory listing or a
+    /// pattern, and opening it is still confined.
     pub(super) fn join(&self, below: impl AsRef<Path>) -> Self {
         let path = match self.path == Path::new(".") {
             true => below.as_ref().to_path_buf(),
@@ -168,8 +171,8 @@ impl WorkspacePath {
         Ok(Entry { dir, name: name.to_os_string() })
     }
 
-    /// The entry that the path means after links at its end are followed, with its state or none
-    /// if nothing is there yet. Writing through a link thus replaces its target, not the link.
+    /// The entry that the path means after links at its end are followed, with its state (`None` if
+    /// it does not exist yet). So writing through a link replaces its target, not the link.
     pub(super) fn target(&self) -> Result<(Entry, Option<RawStat>), Error> {
         let mut path = self.path.clone();
         for _ in 0..MAX_LINKS {
@@ -192,7 +195,7 @@ impl WorkspacePath {
     pub(super) fn create_parents(&self) -> Result<(), Error> {
         let (parent, _) = self.split(&self.path)?;
         let made = match self.root.open_directory(parent) {
-            // Looking first is cheap, and what is wrong with an existing parent is told better.
+            // Opening first is cheap, and gives a better error if an existing parent is unusable.
             Err(error) if error.kind() == io::ErrorKind::NotFound => match &*self.root {
                 Root::Beneath { dir, .. } => dir.create_dir_all(parent),
                 Root::Everything => std::fs::create_dir_all(parent),
@@ -202,7 +205,7 @@ impl WorkspacePath {
         made.map_err(|source| self.failed(source))
     }
 
-    /// What the system said about this path, as our error.
+    /// Turns an error of the system about this path into our error.
     pub(super) fn failed(&self, source: io::Error) -> Error {
         Error::from_io(&self.path, source)
     }
@@ -217,7 +220,7 @@ impl WorkspacePath {
 }
 
 impl Entry {
-    /// Its state, links not followed; none if there is nothing.
+    /// The state of the entry, without following a link; `None` if there is no entry.
     pub fn state(&self) -> io::Result<Option<RawStat>> {
         match statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(state) => Ok(Some(state)),
@@ -226,7 +229,7 @@ impl Entry {
         }
     }
 
-    /// Where the link that this is points to.
+    /// The target of the entry, which must be a link.
     pub fn link(&self) -> io::Result<PathBuf> {
         let target = readlinkat(&self.dir, &self.name, Vec::new())?;
         Ok(OsString::from_vec(target.into_bytes()).into())

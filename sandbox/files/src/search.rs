@@ -1,10 +1,10 @@
-//! Finding files by name and lines by pattern.
+//! Finds files by name and lines by pattern.
 //!
 //! Directories are walked as `ripgrep` walks them: rules of `.gitignore` and `.ignore` files are
-//! respected, hidden entries are left out unless asked for, links are not followed. The walk goes
-//! by names and therefore only proposes: whatever it finds is then looked up or opened through
-//! the workspace, under confinement, and dropped if that fails. A directory that is swapped for a
-//! link during the walk cannot bring anything from outside into a result.
+//! respected, hidden entries are left out unless asked for, links are not followed. The walk uses
+//! path names, so its results are only candidates. Each candidate is looked up or opened through
+//! the workspace, under confinement, and dropped if that fails. So a directory that is replaced by
+//! a link during the walk cannot bring anything from outside into a result.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,36 +18,37 @@ use ignore::{Walk, WalkBuilder};
 
 use super::{Error, Kind, Links, WorkspacePath, open_file, stat};
 
-/// A longer line is cut in the result.
+/// Longer lines are cut in the result.
 pub const LINE_CHARACTERS: usize = 2000;
 
-/// Most that one search or listing can be asked for.
-pub const MOST_FOUND: usize = 100_000;
+/// The largest limit that one search or listing accepts.
+pub const MAX_RESULTS: usize = 100_000;
 
-/// Most lines of context that can be asked for.
-pub const MOST_CONTEXT: usize = 1000;
+/// The largest number of context lines that a search accepts.
+pub const MAX_CONTEXT: usize = 1000;
 
-/// Bytes of lines that [`grep`] returns at most, so that many long ones do not fill the memory.
-pub const GREPPED_BYTES: usize = 16 * 1024 * 1024;
+/// Limit in bytes for the lines that [`grep`] returns, so that many long lines do not fill the
+/// memory.
+pub const MAX_GREP_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of a file that are searched at once: a line with its context must fit in.
+/// Size of the search buffer in bytes: a line with its context must fit in.
 const SEARCHED_AT_ONCE: usize = 16 * 1024 * 1024;
 
-/// What a search passes over.
+/// Which entries a search leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Whether to look at entries whose name begins with a dot.
+    /// Whether to include entries whose name begins with a dot.
     pub hidden: bool,
-    /// Whether to look at what `.gitignore` and `.ignore` exclude.
+    /// Whether to include entries that `.gitignore` and `.ignore` exclude.
     pub ignored: bool,
 }
 
-/// Paths that match, relative to the directory that was searched, in order of names.
+/// The result of [`glob`]: matching paths relative to the searched directory, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct GlobResult {
     /// The paths.
     pub paths: Vec<PathBuf>,
-    /// Whether there are more than the limit.
+    /// Whether there are more paths than the limit.
     pub truncated: bool,
     /// Directories that could not be read.
     pub unreadable: usize,
@@ -56,12 +57,12 @@ pub struct Found {
 /// How upper and lower case compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Case {
-    /// They differ.
+    /// Upper and lower case differ.
     #[default]
     Sensitive,
-    /// They are the same.
+    /// Upper and lower case are the same.
     Insensitive,
-    /// They are the same unless the pattern has an upper-case letter.
+    /// Like `Insensitive`, but `Sensitive` if the pattern has an upper-case letter.
     Smart,
 }
 
@@ -72,55 +73,55 @@ pub struct Grep {
     pub pattern: String,
     /// Whether the pattern is plain text instead.
     pub literal: bool,
-    /// How case compares.
+    /// How upper and lower case compare.
     pub case: Case,
     /// Only files whose path below the directory matches this glob.
     pub files: Option<String>,
-    /// Lines of context before and after each match, at most [`MOST_CONTEXT`].
+    /// Lines of context before and after each match, at most [`MAX_CONTEXT`].
     pub context: usize,
-    /// What to pass over.
+    /// Which entries to leave out.
     pub filter: Filter,
-    /// At most so many matching lines, which are at most [`MOST_FOUND`].
+    /// The largest number of matching lines to return; at most [`MAX_RESULTS`].
     pub limit: usize,
 }
 
-/// A line that matches, or one beside it.
+/// A matching line, or a line of context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrepLine {
-    /// Relative to the directory that was searched; empty if a file was.
+    /// Relative to the searched directory; empty if a single file was searched.
     pub path: PathBuf,
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// The line without its end; bytes that are no UTF-8 are replaced, length is cut.
+    /// The line without its end. Bytes that are not UTF-8 are replaced, and long lines are cut.
     pub text: String,
     /// Whether it matches; otherwise it is context.
     pub matches: bool,
 }
 
-/// What [`grep`] found, in order of names and lines.
+/// The result of [`grep`], sorted by file name and line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grepped {
+pub struct GrepResult {
     /// The lines.
     pub lines: Vec<GrepLine>,
-    /// Whether there are more matches than the limit, or than [`GREPPED_BYTES`] hold.
+    /// Whether there are more matches than the limit, or than fit into [`MAX_GREP_BYTES`].
     pub truncated: bool,
-    /// Files and directories that could not be read, or not to their end, as files with extremely long
+    /// Files and directories that could not be read completely, such as files with extremely long
     /// lines.
     pub unreadable: usize,
 }
 
-/// Finds files below a directory whose path relative to it matches: `*` stops at slashes, `**`
-/// does not, `{a,b}` and `[ab]` choose. The limit is at most [`MOST_FOUND`].
+/// Finds files below a directory by a pattern for their path relative to it: `*` stops at slashes,
+/// `**` does not, `{a,b}` and `[ab]` choose. The limit is at most [`MAX_RESULTS`].
 pub fn glob(
     directory: &WorkspacePath,
     pattern: &str,
     filter: Filter,
     limit: usize,
-) -> Result<Found, Error> {
+) -> Result<GlobResult, Error> {
     check_limit(limit)?;
     let matcher = glob_matcher(pattern)?;
     directory.open_directory()?;
-    let mut found = Found::default();
+    let mut found = GlobResult::default();
     for entry in walk(directory, filter) {
         let Ok(relative) = proposal(directory, entry) else {
             found.unreadable += 1;
@@ -139,10 +140,10 @@ pub fn glob(
     Ok(found)
 }
 
-/// Finds lines in a file, or in the files below a directory. Binary files are passed over.
-pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<Grepped, Error> {
+/// Finds lines in a file, or in all files below a directory. Binary files are left out.
+pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<GrepResult, Error> {
     check_limit(query.limit)?;
-    check_most("lines of context", query.context, MOST_CONTEXT)?;
+    check_maximum("lines of context", query.context, MAX_CONTEXT)?;
     let matcher = regex_matcher(query)?;
     let files = query.files.as_deref().map(glob_matcher).transpose()?;
     let mut searcher = SearcherBuilder::new()
@@ -151,8 +152,8 @@ pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<Grepped, Error> {
         .after_context(query.context)
         .heap_limit(Some(SEARCHED_AT_ONCE))
         .build();
-    let mut grepped = Grepped::default();
-    let mut left = Left { matches: query.limit, bytes: GREPPED_BYTES };
+    let mut grepped = GrepResult::default();
+    let mut left = Remaining { matches: query.limit, bytes: MAX_GREP_BYTES };
     if stat(path, Links::Follow)?.kind != Kind::Directory {
         search_file(path, Path::new(""), &mut searcher, &matcher, &mut left, &mut grepped)?;
         return Ok(grepped);
@@ -167,7 +168,7 @@ pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<Grepped, Error> {
         let file = path.join(&relative);
         match search_file(&file, &relative, &mut searcher, &matcher, &mut left, &mut grepped) {
             Ok(()) => {}
-            // It was removed or replaced since the walk saw it.
+            // The file was removed or replaced after the walk saw it.
             Err(Error::NotFound { .. } | Error::IsDirectory { .. } | Error::Escapes { .. }) => {}
             Err(_) => grepped.unreadable += 1,
         }
@@ -178,12 +179,12 @@ pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<Grepped, Error> {
     Ok(grepped)
 }
 
-/// Fails if more is asked for than one search or listing gives.
+/// Refuses a limit that is larger than [`MAX_RESULTS`].
 pub fn check_limit(limit: usize) -> Result<(), Error> {
-    check_most("results", limit, MOST_FOUND)
+    check_maximum("results", limit, MAX_RESULTS)
 }
 
-fn check_most(what: &'static str, asked: usize, most: usize) -> Result<(), Error> {
+fn check_maximum(what: &'static str, asked: usize, most: usize) -> Result<(), Error> {
     match asked > most {
         true => Err(Error::TooMany { what, asked, most }),
         false => Ok(()),
@@ -196,14 +197,15 @@ fn walk(directory: &WorkspacePath, filter: Filter) -> Walk {
         .git_ignore(!filter.ignored)
         .git_exclude(!filter.ignored)
         .ignore(!filter.ignored)
-        // What is found should depend on where it lies, not on who looks. Rules in directories above
-        // count, as for git: a workspace, or the directory to search, may be a part of a repository.
+        // The result must not depend on the user's git configuration. Rules in parent directories
+        // count, as for git: the workspace, or the searched directory, may be a part of a
+        // repository.
         .git_global(false)
         .sort_by_file_name(Ord::cmp)
         .build()
 }
 
-/// The path of a file that the walk met, relative to the directory; none for directories.
+/// The path of a file that the walk found, relative to the directory; `None` for directories.
 fn proposal(
     directory: &WorkspacePath,
     entry: Result<ignore::DirEntry, ignore::Error>,
@@ -239,8 +241,8 @@ fn search_file(
     relative: &Path,
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
-    left: &mut Left,
-    grepped: &mut Grepped,
+    left: &mut Remaining,
+    grepped: &mut GrepResult,
 ) -> Result<(), Error> {
     let (file, _) = open_file(path)?;
     let kept = (grepped.lines.len(), *left);
@@ -252,16 +254,16 @@ fn search_file(
     }
     searched.map_err(|source| match source.raw_os_error() {
         Some(_) => path.failed(source),
-        // What the system did not say, the searcher did, which has only this to complain of.
+        // An error without an OS code comes from the searcher, which has only this one.
         None => {
             Error::LongLines { path: path.as_path().to_path_buf(), limit: SEARCHED_AT_ONCE as u64 }
         }
     })
 }
 
-/// What a search may still return.
+/// How many matches and bytes a search may still return.
 #[derive(Clone, Copy)]
-struct Left {
+struct Remaining {
     matches: usize,
     bytes: usize,
 }
@@ -269,13 +271,13 @@ struct Left {
 /// Collects lines until the limit is reached.
 struct Lines<'a> {
     relative: &'a Path,
-    left: &'a mut Left,
-    grepped: &'a mut Grepped,
+    left: &'a mut Remaining,
+    grepped: &'a mut GrepResult,
     is_binary: bool,
 }
 
 impl Lines<'_> {
-    /// Takes a line and says whether there is room for more.
+    /// Adds a line. Returns false if there was no room for it.
     fn push(&mut self, line: Option<u64>, bytes: &[u8], matches: bool) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\r', '\n']);
@@ -305,7 +307,7 @@ impl Sink for Lines<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        // Context before a match that is no longer wanted is not wanted either.
+        // Leave out context before a match that is itself over the limit.
         let is_wanted = self.left.matches > 0 || *context.kind() == SinkContextKind::After;
         Ok(!is_wanted || self.push(context.line_number(), context.bytes(), false))
     }

@@ -1,4 +1,4 @@
-//! What is at a path.
+//! Reads the metadata of a path.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,29 +23,29 @@ pub enum Kind {
     Socket,
     /// A character or block device.
     Device,
-    /// Something the system has no name for.
+    /// A kind that the system does not name.
     Other,
 }
 
 /// Whether a link at the end of the path is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Tell about what the link leads to.
+    /// Report the target of the link.
     Follow,
-    /// Tell about the link itself.
+    /// Report the link itself.
     Keep,
 }
 
-/// What [`stat`] tells.
+/// The result of [`stat`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// What it is.
+    /// The kind of the entry.
     pub kind: Kind,
-    /// Bytes of a file.
+    /// Size in bytes.
     pub size: u64,
-    /// Permission bits, with set-user-id and the like.
+    /// Permission bits, including set-id and sticky bits.
     pub mode: u32,
-    /// Id of the owner.
+    /// User id of the file owner.
     pub user: u32,
     /// Id of the group.
     pub group: u32,
@@ -55,7 +55,7 @@ pub struct Stat {
     pub link: Option<PathBuf>,
 }
 
-/// Looks at a path.
+/// Reads the metadata of a path.
 pub fn stat(path: &WorkspacePath, links: Links) -> Result<Stat, Error> {
     if links == Links::Follow {
         return Ok(Stat::new(&path.followed_state()?, None));
@@ -75,7 +75,7 @@ impl Stat {
         Self {
             kind: Kind::of(state),
             size: u64::try_from(state.st_size).unwrap_or(0),
-            // A narrower number on some systems.
+            // A narrower integer on some systems.
             #[allow(clippy::useless_conversion)]
             mode: u32::from(permissions(state).as_raw_mode()),
             user: state.st_uid,
@@ -120,23 +120,23 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The bits that `chmod` sets.
+/// The permission bits, including set-id and sticky bits.
 pub(super) fn permissions(state: &RawStat) -> Mode {
     Mode::from_raw_mode(state.st_mode)
 }
 
-/// Those of them that say who may read, write and execute.
+/// The bits for reading, writing and executing.
 pub(super) const ACCESS_BITS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
-/// What tells two files or directories apart, whatever their names.
+/// Device and inode number: equal for two paths if they are the same file or directory.
 pub(super) fn identity(state: &RawStat) -> (u64, u64) {
-    // Both have other widths on other systems.
+    // The widths of these fields differ between systems.
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)]
     (state.st_dev as u64, state.st_ino as u64)
 }
 
 fn modified(state: &RawStat) -> SystemTime {
-    // Never negative, but a signed number on some systems.
+    // Never negative, but signed on some systems.
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)]
     let nanoseconds = Duration::from_nanos(state.st_mtime_nsec as u64);
     let seconds = Duration::from_secs(state.st_mtime.unsigned_abs());

@@ -16,10 +16,10 @@ use super::stat::{ACCESS_BITS, Kind, identity, permissions};
 use super::write::{Pending, temporary_name};
 use super::{Error, Existing, Owner, WorkspacePath, WriteOptions, open_file};
 
-/// How deep a tree may be that is removed. Each level is held open, and descriptors are few.
+/// How deep a tree may be that is removed: each level holds a file descriptor open.
 const REMOVED_DEPTH: usize = 256;
 
-/// What to do about directories that are missing on the way.
+/// What to do about missing parent directories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parents {
     /// Create them.
@@ -32,7 +32,7 @@ pub enum Parents {
 /// How much to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// One file, link, pipe or the like. A link is removed, not what it leads to.
+    /// One file, link, pipe or other single entry. A link is removed, not its target.
     File,
     /// Also a directory with everything in it. Links in it are removed, not followed.
     Recursive,
@@ -41,7 +41,7 @@ pub enum Removal {
 /// How to move or copy. The default creates parents and refuses to replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// What to do about something that is there. Only files take the place of files.
+    /// What to do if something exists there. Only files can replace files.
     pub existing: Existing,
     /// What to do about missing directories.
     pub parents: Parents,
@@ -53,10 +53,10 @@ impl Default for Destination {
     }
 }
 
-/// Creates a directory. With [`Parents::Create`] one that exists already is fine.
+/// Creates a directory. With [`Parents::Create`] it may exist already.
 pub fn create_directory(path: &WorkspacePath, parents: Parents) -> Result<(), Error> {
     if parents == Parents::Create {
-        // Also where it has no name, as the workspace itself.
+        // Needed for paths that do not end in a name, such as the workspace itself.
         if path.open_directory().is_ok() {
             return Ok(());
         }
@@ -75,7 +75,7 @@ pub fn remove_directory(path: &WorkspacePath) -> Result<(), Error> {
     unlinkat(&entry.dir, &entry.name, AtFlags::REMOVEDIR).map_err(|error| path.failed(error.into()))
 }
 
-/// Removes a file, or a tree if that is asked for. A workspace itself is never removed.
+/// Removes a file, or a tree if `removal` is recursive. The workspace itself is never removed.
 pub fn remove(path: &WorkspacePath, removal: Removal) -> Result<(), Error> {
     let entry = path.entry()?;
     let is_directory = kind(path, &entry)? == Kind::Directory;
@@ -89,8 +89,8 @@ pub fn remove(path: &WorkspacePath, removal: Removal) -> Result<(), Error> {
     }
 }
 
-/// Moves a file, link or tree. Between file systems that is a copy followed by a removal. Either way a link
-/// at the destination is replaced, not followed.
+/// Moves a file, link or tree. Between file systems this is a copy followed by a removal. In both
+/// cases a link at the destination is replaced, not followed.
 pub fn move_entry(
     from: &WorkspacePath,
     to: &WorkspacePath,
@@ -106,8 +106,8 @@ pub fn move_entry(
     let renamed = match destination.existing {
         Existing::Replace => renameat(a.0, a.1, b.0, b.1),
         Existing::Refuse => match renameat_with(a.0, a.1, b.0, b.1, RenameFlags::NOREPLACE) {
-            // The file system cannot promise it, so the best is to look first. What is wrong with the
-            // move itself, the plain one tells again.
+            // This file system has no rename that refuses to replace, so check first. If INVAL was
+            // about the move itself, the plain rename fails with it again.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 check_absent(to, &target)?;
                 renameat(a.0, a.1, b.0, b.1)
@@ -128,9 +128,9 @@ pub fn move_entry(
     }
 }
 
-/// Copies a file, or a tree with modes and links as they are. Whatever is in a tree besides files,
-/// directories and links cannot be copied. A tree that cannot be copied as a whole leaves nothing
-/// behind. Tells whose file it is that was replaced.
+/// Copies a file, or a tree with its modes and links. A tree that contains anything but files,
+/// directories and links is refused. If a tree cannot be copied completely, the partial copy is
+/// removed. Returns whether the owner of a replaced file was kept.
 pub fn copy(
     from: &WorkspacePath,
     to: &WorkspacePath,
@@ -142,18 +142,19 @@ pub fn copy(
             let target = prepare(to, destination)?;
             check_absent(to, &target)?;
             let copied = copy_tree(from, to);
-            // What exists was there before us; anything else that failed left a part behind.
+            // With `Exists`, somebody else has created the destination. After any other error it is our
+            // partial copy; the caller gets the first error, and cleaning up is best effort.
             if !matches!(copied, Ok(()) | Err(Error::Exists { .. })) {
                 let _ = remove_tree(to, &target);
             }
             copied.map(|()| Owner::Kept)
         }
-        // Named directly, a link stands for what it leads to.
+        // A link that is named directly stands for its target.
         _ => copy_file(from, to, destination),
     }
 }
 
-/// Copies what a rename cannot move, to where the rename would have put it.
+/// Copies what a rename cannot move, to the place where the rename would have put it.
 fn copy_for_move(
     from: &WorkspacePath,
     to: &WorkspacePath,
@@ -206,7 +207,8 @@ fn copy_content(
     Ok(pending.commit(to, options)?.owner)
 }
 
-/// Copies a directory, level by level: how deep a tree is must not matter for our stack.
+/// Copies a directory with a list of directories to do, not by recursion: a deep tree must not
+/// overflow the stack.
 fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
     let mut copied = None;
     let mut modes = Vec::new();
@@ -219,7 +221,7 @@ fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
             Some(whole) => whole,
             None => *copied.insert(identity(&to.followed_state()?)),
         };
-        // Meeting the copy on the way means that the tree is being copied into itself.
+        // If the copy itself turns up among the sources, the tree is being copied into itself.
         if identity(&state) == whole {
             return Err(Error::IntoItself { path: to.as_path().to_path_buf() });
         }
@@ -237,7 +239,8 @@ fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
         }
         modes.push((to, permissions(&state) & ACCESS_BITS));
     }
-    // Last and from below, since a mode may forbid to enter the directory or to write into it.
+    // Last and from the innermost directory up: a mode may forbid entering the directory or writing
+    // to it.
     for (to, mode) in modes.into_iter().rev() {
         fchmod(to.open()?, mode).map_err(|error| to.failed(error.into()))?;
     }
@@ -245,20 +248,20 @@ fn copy_tree(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
 }
 
 /// Removes a directory with everything in it. No link is followed: each directory is opened by its
-/// plain name in the one above, which is held open.
+/// plain name in its parent, which is held open.
 fn remove_tree(path: &WorkspacePath, entry: &Entry) -> Result<(), Error> {
     let failed = |error: Errno| path.failed(error.into());
     let mut open = vec![(open_plain(&entry.dir, &entry.name).map_err(failed)?, entry.name.clone())];
     while let Some((directory, _)) = open.last_mut() {
         match remove_next(directory).map_err(failed)? {
-            Next::Removed => {}
-            Next::Below(directory, name) if open.len() < REMOVED_DEPTH => {
+            NextEntry::Removed => {}
+            NextEntry::Directory(directory, name) if open.len() < REMOVED_DEPTH => {
                 open.push((directory, name));
             }
-            Next::Below(..) => {
+            NextEntry::Directory(..) => {
                 return Err(Error::TooDeep { path: path.as_path().to_path_buf() });
             }
-            Next::End => {
+            NextEntry::None => {
                 let name = open.pop().map(|(_, name)| name).unwrap_or_default();
                 let removed = match open.last() {
                     Some((above, _)) => {
@@ -273,35 +276,35 @@ fn remove_tree(path: &WorkspacePath, entry: &Entry) -> Result<(), Error> {
     Ok(())
 }
 
-/// What became of the next entry of a directory that is being removed.
-enum Next {
+/// The result of removing the next entry of a directory.
+enum NextEntry {
     Removed,
-    /// It is a directory and has to be emptied first.
-    Below(Directory, OsString),
-    /// There is none.
-    End,
+    /// The entry is a directory, which must be emptied first.
+    Directory(Directory, OsString),
+    /// The directory has no more entries.
+    None,
 }
 
-fn remove_next(directory: &mut Directory) -> Result<Next, Errno> {
+fn remove_next(directory: &mut Directory) -> Result<NextEntry, Errno> {
     let child = match directory.read() {
         Some(child) => child?,
-        None => return Ok(Next::End),
+        None => return Ok(NextEntry::None),
     };
     let name = OsStr::from_bytes(child.file_name().to_bytes());
     if name == "." || name == ".." {
-        return Ok(Next::Removed);
+        return Ok(NextEntry::Removed);
     }
     let directory = directory.fd()?;
     if matches!(child.file_type(), FileType::Directory | FileType::Unknown) {
         match open_plain(directory, name) {
-            Ok(below) => return Ok(Next::Below(below, name.to_os_string())),
-            // No directory, or no longer one.
+            Ok(below) => return Ok(NextEntry::Directory(below, name.to_os_string())),
+            // It is not a directory, or no longer one.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => {}
             Err(error) => return Err(error),
         }
     }
     match unlinkat(directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(Next::Removed),
+        Ok(()) | Err(Errno::NOENT) => Ok(NextEntry::Removed),
         Err(error) => Err(error),
     }
 }
@@ -318,14 +321,15 @@ fn copy_link(from: &WorkspacePath, to: &WorkspacePath) -> Result<(), Error> {
         .map_err(|error| to.failed(error.into()))
 }
 
-/// Puts a copy of a link in the place of whatever is there. Only a rename replaces, so it is made under
-/// another name first.
+/// Puts a copy of a link in the place of an existing entry. Only a rename can replace, so the link
+/// is created under a temporary name first.
 fn replace_by_link(from: &WorkspacePath, to: &WorkspacePath, target: &Entry) -> Result<(), Error> {
     let link = from.entry()?.link().map_err(|source| from.failed(source))?;
     let temporary = temporary_name();
     let (dir, failed) = (&target.dir, |error: Errno| to.failed(error.into()));
     symlinkat(link.as_os_str().as_bytes(), dir, &temporary).map_err(failed)?;
     renameat(dir, &temporary, dir, &target.name).map_err(|error| {
+        // Best effort: a leftover is a hidden link. The caller gets the rename's error.
         let _ = unlinkat(dir, &temporary, AtFlags::empty());
         failed(error)
     })

@@ -1,4 +1,4 @@
-//! The version of a file's content, by which a caller can say which content it has seen.
+//! The version of a file's content, by which a caller can state which content it has seen.
 
 use std::fmt;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 
 use super::hash::{Sha256, hash_open_file};
 
-/// Files with more bytes have no version: to hash them takes too long.
+/// Larger files have no version: hashing them takes too long.
 pub const VERSIONED_BYTES: u64 = 64 << 20;
 
 /// A hash of the whole content: equal versions mean equal content.
@@ -14,12 +14,12 @@ pub const VERSIONED_BYTES: u64 = 64 << 20;
 pub struct Version([u8; 16]);
 
 impl Version {
-    /// The version of this content.
+    /// The version of a content.
     pub fn of(bytes: &[u8]) -> Self {
         Sha256::of(bytes).into()
     }
 
-    /// The version of an open file, read from its beginning whatever its position is.
+    /// The version of an open file, from its beginning whatever its position is.
     pub(super) fn of_file(file: &File) -> io::Result<Self> {
         Ok(hash_open_file(file, u64::MAX)?.0.into())
     }
@@ -28,7 +28,7 @@ impl Version {
 impl From<Sha256> for Version {
     fn from(digest: Sha256) -> Self {
         let mut version = [0; 16];
-        // 128 bits are enough to tell two contents apart.
+        // 128 bits are enough to distinguish two contents.
         version.copy_from_slice(&digest.0[..16]);
         Self(version)
     }
@@ -40,13 +40,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// A content that was asked for together with its version.
+/// Content together with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned<T> {
-    /// What was read.
+    /// The content that was read.
     pub content: T,
-    /// The version of the whole file at that moment. None if it is larger than [`VERSIONED_BYTES`], or was changed
-    /// while it was read.
+    /// The version of the whole file at that moment. `None` if it is larger than
+    /// [`VERSIONED_BYTES`], or was changed while it was read.
     pub version: Option<Version>,
 }
 

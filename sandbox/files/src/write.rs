@@ -1,10 +1,10 @@
-//! Writing a whole file in one step.
+//! Writes a whole file in one step.
 //!
-//! The content goes to a temporary file in the same directory, which then takes the place of the
-//! old one by a rename. Readers see the old file or the new one, never a part; so does whoever
-//! comes after a crash of the machine if the write was [`Durability::Synced`]. Mode and owner of
-//! an existing file are kept. A link is followed, and its target replaced. Since the file is a
-//! new one, other hard links keep the old content, and extended attributes are not carried over.
+//! The content goes to a temporary file in the same directory, which then replaces the old file by
+//! a rename. Readers see the old file or the new one, never a part. With [`Durability::Synced`]
+//! this also holds after a crash of the machine. Mode and owner of an existing file are kept. A
+//! link is followed, and its target is replaced. Since the file is a new one, other hard links keep
+//! the old content, and extended attributes are not carried over.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,27 +21,27 @@ use super::stat::{Kind, permissions};
 use super::tree::Parents;
 use super::{Error, WorkspacePath};
 
-/// Bits that grant the rights of the owner or group to whoever runs the file.
+/// The bits by which a program runs with the rights of the file's owner or group.
 const SET_ID_BITS: Mode = Mode::SUID.union(Mode::SGID);
 
-/// What to do if something is there already.
+/// What to do if something exists at the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
-    /// Take its place.
+    /// Replace it.
     #[default]
     Replace,
-    /// Fail with [`Error::Exists`], also if it appears at the last moment.
+    /// Fail with [`Error::Exists`], even if it appears at the last moment.
     Refuse,
 }
 
-/// When the content is safe.
+/// When the content is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Synced to the disk before it takes the old file's place. Costs what the disk costs.
+    /// Synced to the disk before it replaces the old file. Takes as long as the disk needs.
     #[default]
     Synced,
-    /// Left to the system, which writes it some seconds later. After a crash of the machine the
-    /// file may be empty.
+    /// Written by the system some seconds later. After a crash of the machine the file may be
+    /// empty.
     Unsynced,
 }
 
@@ -52,30 +52,30 @@ pub struct WriteOptions {
     pub existing: Existing,
     /// What to do about missing directories.
     pub parents: Parents,
-    /// When the content is safe.
+    /// When the content is on the disk.
     pub durability: Durability,
 }
 
-/// Whose file it is afterwards.
+/// Whether the file owner is still the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The file is new, or has the owner and group that it had.
     Kept,
-    /// The file had an owner or group that this process may not give to it; it is ours now, and
-    /// set-id bits were dropped.
+    /// This process was not permitted to give the file to its former owner or group. The file
+    /// belongs to the user of this process now, and its set-id bits were dropped.
     Changed,
 }
 
-/// What [`write()`] did.
+/// The result of [`write()`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Whether there was no file before.
+    /// Whether the file did not exist before.
     pub created: bool,
-    /// Whose file it is.
+    /// Whether the file owner is still the same.
     pub owner: Owner,
 }
 
-/// Writes a file from a stream, in one step as [`write()`] does, and tells how many bytes it has.
+/// Writes a file from a stream, in one step like [`write()`], and returns the number of bytes.
 pub fn write_from(
     path: &WorkspacePath,
     content: &mut impl io::Read,
@@ -87,7 +87,7 @@ pub fn write_from(
     Ok(bytes)
 }
 
-/// Sets the permission bits of what is at a path.
+/// Sets the permission bits of a file or directory.
 pub fn set_mode(path: &WorkspacePath, mode: u32) -> Result<(), Error> {
     fchmod(path.open()?, Mode::from_raw_mode(mode)).map_err(|error| path.failed(error.into()))
 }
@@ -99,29 +99,30 @@ pub fn write(path: &WorkspacePath, bytes: &[u8], options: WriteOptions) -> Resul
     pending.commit(path, options)
 }
 
-/// A temporary file that is going to take the place of another, and is removed if it does not.
+/// A temporary file that is going to replace another. It is removed on drop unless it was
+/// committed.
 pub(super) struct Pending {
     entry: Entry,
-    /// What it is going to replace.
+    /// The state of the file that it is going to replace.
     old: Option<RawStat>,
     temporary: Option<OsString>,
     file: File,
 }
 
 impl Pending {
-    /// Begins to write what the path leads to, whose attributes are kept.
+    /// Begins to replace the file that the path leads to. Its attributes are kept.
     pub fn begin(path: &WorkspacePath, options: WriteOptions) -> Result<Self, Error> {
         let (entry, old) = locate(path, options)?;
         Self::at(path, entry, old)
     }
 
-    /// Begins to write a new file, which takes the place of the entry itself, be that a link.
+    /// Begins a new file that replaces the entry itself, even if that is a link.
     pub fn begin_anew(path: &WorkspacePath, entry: Entry) -> Result<Self, Error> {
         Self::at(path, entry, None)
     }
 
     fn at(path: &WorkspacePath, entry: Entry, old: Option<RawStat>) -> Result<Self, Error> {
-        // A new file gets what the user's mask allows.
+        // The umask reduces the mode of a new file.
         let mode = old.as_ref().map_or(Mode::from_raw_mode(0o666), mode_while_written);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let temporary = temporary_name();
@@ -131,7 +132,7 @@ impl Pending {
         Ok(Self { entry, old, temporary: Some(temporary), file })
     }
 
-    /// Whether there is no file yet.
+    /// Whether the file did not exist before.
     pub fn creates(&self) -> bool {
         self.old.is_none()
     }
@@ -142,7 +143,7 @@ impl Pending {
 
     pub fn commit(mut self, path: &WorkspacePath, options: WriteOptions) -> Result<Written, Error> {
         let failed = |error: Errno| path.failed(error.into());
-        // After the content, since writing to a file clears its set-id bits.
+        // After the content: writing to a file clears its set-id bits.
         let owner = match &self.old {
             Some(old) => keep_attributes(&self.file, old).map_err(failed)?,
             None => Owner::Kept,
@@ -169,14 +170,14 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // A failure leaves a hidden file behind, which harms nobody; the caller learns of the
-            // failure that led here.
+            // A failure leaves a hidden file behind, which is harmless. The caller already gets the
+            // error that led here.
             let _ = unlinkat(&self.entry.dir, temporary, AtFlags::empty());
         }
     }
 }
 
-/// A name for what is going to be renamed.
+/// A random name for a file that is going to be renamed.
 pub(super) fn temporary_name() -> OsString {
     format!(".run-bridge-{:016x}.tmp", rand::random::<u64>()).into()
 }
@@ -184,12 +185,12 @@ pub(super) fn temporary_name() -> OsString {
 #[derive(PartialEq, Eq)]
 enum Placed {
     Renamed,
-    /// The temporary name exists beside the final one.
+    /// The temporary name still exists beside the final one.
     Linked,
 }
 
-/// Gives the file its name only if that is free. Some file systems cannot rename that way; they
-/// can link.
+/// Gives the file its name only if that is free. File systems without such a rename get a hard
+/// link.
 fn place_new(entry: &Entry, temporary: &OsString) -> Result<Placed, Errno> {
     let (dir, name) = (&entry.dir, &entry.name);
     match renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
@@ -200,7 +201,7 @@ fn place_new(entry: &Entry, temporary: &OsString) -> Result<Placed, Errno> {
     }
 }
 
-/// The entry to write to and what is there now, which must be a regular file if anything.
+/// The entry to write to, and its present state. Only a regular file may be there.
 fn locate(path: &WorkspacePath, options: WriteOptions) -> Result<(Entry, Option<RawStat>), Error> {
     let located = match path.target() {
         Err(Error::NotFound { .. }) if options.parents == Parents::Create => {
@@ -219,8 +220,8 @@ fn locate(path: &WorkspacePath, options: WriteOptions) -> Result<(Entry, Option<
     }
 }
 
-/// The mode of a file that takes the place of another, until it does. Owner and group may not be the old
-/// one's yet, so nobody but us gets more than what all three classes had.
+/// The mode of the temporary file while it is written. It may not have the old owner and group yet,
+/// so other users get only the permissions that all three classes had.
 fn mode_while_written(old: &RawStat) -> Mode {
     let bits = permissions(old).as_raw_mode();
     let for_all = bits & (bits >> 3) & (bits >> 6) & 0o7;
@@ -236,7 +237,7 @@ fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
             Ok(()) => {}
             Err(Errno::PERM) => {
                 owner = Owner::Changed;
-                // The group alone is often ours to give.
+                // Best effort: an owner that is in the group may still set the group alone.
                 let _ = fchown(file, None, group);
             }
             Err(error) => return Err(error),
@@ -246,7 +247,7 @@ fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
         Owner::Kept => permissions(old),
         Owner::Changed => permissions(old).difference(SET_ID_BITS),
     };
-    // Last, since a change of owner clears some of the bits. Mostly there is nothing to change.
+    // Last, since a change of owner clears some of the bits. Usually nothing has to change.
     if owner == Owner::Kept && permissions(&new) == mode {
         return Ok(owner);
     }

@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 
 /// Takes the progress of one call, and knows whether its caller has cancelled it.
 ///
-/// A call is given up by dropping the future of [`Sandbox::answer`](crate::Sandbox::answer). That alone ends only
-/// the wait: commands and cells go on. With [`cancel`](Self::cancel) before it, a cell is interrupted, too.
+/// Dropping the future of [`Sandbox::answer`](crate::Sandbox::answer) abandons a call. That ends
+/// only the wait: commands and cells go on. If [`cancel`](Self::cancel) was called before, a cell
+/// is interrupted, too.
 #[derive(Debug, Default)]
 pub struct Caller {
     progress: Option<mpsc::Sender<Box<RawValue>>>,
@@ -18,34 +19,34 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller that wants progress. The receiver must be read while the call is under way: tools that stream wait
-    /// for it.
+    /// A caller that receives progress. The receiver must be read during the call: tools that
+    /// stream wait while it is full.
     pub fn new(progress: mpsc::Sender<Box<RawValue>>) -> Self {
         Self { progress: Some(progress), has_cancelled: AtomicBool::new(false) }
     }
 
-    /// A caller that does not look at progress.
+    /// A caller that ignores progress.
     pub fn without_progress() -> Self {
         Self::default()
     }
 
-    /// Says that the caller no longer wants the answer, before the call is dropped.
+    /// Records that the caller has cancelled the call. Must be called before the call is dropped.
     pub fn cancel(&self) {
         self.has_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the caller has said so. It has not if it has gone, or if its time is over.
+    /// Whether the caller has cancelled the call. A disconnect or a deadline is not a cancel.
     pub fn has_cancelled(&self) -> bool {
         self.has_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Sends a piece of the answer, and waits while the receiver is full.
+    /// Sends a piece of the answer. Waits while the receiver is full.
     pub(crate) async fn progress(&self, value: &impl Serialize) -> Result<(), WireError> {
         let Some(progress) = &self.progress else { return Ok(()) };
         let value = to_raw_value(value).map_err(|error| {
             ErrorKind::InternalError.error(format!("cannot print the progress: {error}"))
         })?;
-        // A receiver that has gone does not matter: the answer tells all.
+        // A receiver that is gone does not matter: the answer contains everything.
         let _ = progress.send(value).await;
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! `cell/*`: Python code in kernels, one for each shell.
+//! Serves `cell/*`: Python code in kernels, one for each shell.
 //!
-//! A kernel starts with the first cell, in the directory of the shell and with what the shell has exported. The
-//! shell need not exist: then that is the workspace, and our own environment. It ends when the shell is closed.
+//! A kernel starts with the first cell, in the directory of the shell and with the variables that
+//! the shell has exported. The shell need not exist: then the kernel starts in the workspace with
+//! the environment of this process. It ends when the shell is closed.
 
 mod plain_text;
 mod slot;
@@ -23,25 +24,25 @@ use tokio::task::AbortHandle;
 
 use crate::error::{invalid, with_reason};
 use crate::shell::parse;
-use crate::{Caller, SHELLS, ShellService, lock};
+use crate::{Caller, MAX_SHELLS, ShellService, lock};
 use slot::{Cell, KernelSlot, Watch};
 
-/// How long a cell may take if the caller does not say.
-const USUAL_LIMIT: Duration = Duration::from_secs(120);
-/// Pieces of output that may wait to be sent.
+/// The default time limit of a cell.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
+/// Capacity of the queue of output pieces.
 const PIECES: usize = 16;
 
 /// How cells are run.
 #[derive(Clone, Debug, Default)]
 pub struct CellSettings {
-    /// The Python that runs them; otherwise the first on the `PATH` that has a kernel.
+    /// The Python that runs them. By default the first on the `PATH` that has a kernel.
     pub python: Option<PathBuf>,
-    /// What they may do, if that is less than we may.
+    /// The policy of kernels, if they are restricted.
     pub confinement: Option<Confinement>,
-    /// Python source whose `__all__` every cell finds, see [`sandbox_cells::KernelSpec::prelude`].
+    /// Python source whose `__all__` every cell sees; see [`sandbox_cells::KernelSpec::prelude`].
     pub prelude: Option<String>,
-    /// Whether a cell gets a new kernel where an earlier cell does not end. Otherwise it is refused, and the caller
-    /// decides.
+    /// Whether a cell gets a new kernel if an earlier cell does not end. Otherwise it is refused,
+    /// and the caller decides.
     pub restart_stuck: bool,
 }
 
@@ -58,11 +59,11 @@ impl CellService {
         Self { settings, shells, kernels: Mutex::default() }
     }
 
-    /// `cell/run`. When the future is dropped, the cell goes on, unless its caller has cancelled it: then it is
-    /// interrupted.
+    /// `cell/run`. When the future is dropped, the cell goes on. If its caller has cancelled it, it
+    /// is interrupted.
     pub async fn run(&self, params: RunParams, caller: &Caller) -> Result<RunResult, WireError> {
         let limit = match params.limit_ms {
-            None => USUAL_LIMIT,
+            None => DEFAULT_LIMIT,
             Some(ms) => Duration::try_from_secs_f64(ms / 1000.0)
                 .map_err(|_| invalid("limitMs must be a number of milliseconds, 0 or more"))?,
         };
@@ -80,12 +81,12 @@ impl CellService {
                 slot.run(cell, || exports(&shells, &id), watch).await
             }
         });
-        let _given_up = GivenUp { task: task.abort_handle(), cancelled, caller };
+        let _abandoned = AbandonedCell { task: task.abort_handle(), cancelled, caller };
         while let Some(text) = pieces.recv().await {
             caller.progress(&CellProgress { text }).await?;
         }
         let ran = task.await.map_err(|error| {
-            ErrorKind::InternalError.error(format!("the work on this cell was lost: {error}"))
+            ErrorKind::InternalError.error(format!("the task of this cell failed: {error}"))
         })?;
         Ok(ran?)
     }
@@ -109,7 +110,7 @@ impl CellService {
         Ok(())
     }
 
-    /// Ends the kernel of a shell, and says whether there was one.
+    /// Ends the kernel of a shell. Returns whether there was one.
     pub async fn end(&self, shell: &ShellName) -> bool {
         let Ok(id) = parse(shell) else { return false };
         let slot = lock(&self.kernels).remove(&id);
@@ -127,17 +128,18 @@ impl CellService {
         }
     }
 
-    /// The place of a shell's kernel.
+    /// The slot of a shell's kernel.
     fn slot(&self, id: &ShellId) -> Result<Arc<KernelSlot>, WireError> {
         let mut kernels = lock(&self.kernels);
         if let Some(slot) = kernels.get(id) {
             return Ok(Arc::clone(slot));
         }
-        if kernels.len() >= SHELLS {
+        if kernels.len() >= MAX_SHELLS {
             kernels.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.is_started());
         }
-        if kernels.len() >= SHELLS {
-            let reason = format!("there are {SHELLS} kernels already: close the shells of some");
+        if kernels.len() >= MAX_SHELLS {
+            let reason =
+                format!("there are {MAX_SHELLS} kernels already: close the shells of some");
             return Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"));
         }
         let slot = Arc::new(KernelSlot::new(self.settings.clone()));
@@ -146,20 +148,21 @@ impl CellService {
     }
 }
 
-/// What the shell has exported, unless it is busy or not there.
+/// The variables that the shell has exported; `None` if it is busy or does not exist.
 async fn exports(shells: &ShellService, id: &ShellId) -> Option<Environment> {
-    let session = shells.get(id).ok().flatten()?;
-    session.exports().await.ok()
+    let shell = shells.get(id).ok().flatten()?;
+    shell.exports().await.ok()
 }
 
-/// Decides what becomes of a cell whose answer nobody waits for any more. Does nothing to a cell that has ended.
-struct GivenUp<'a> {
+/// Decides on drop what happens to a cell whose caller no longer waits. Does nothing if the cell
+/// has ended.
+struct AbandonedCell<'a> {
     task: AbortHandle,
     cancelled: Arc<SetOnce<()>>,
     caller: &'a Caller,
 }
 
-impl Drop for GivenUp<'_> {
+impl Drop for AbandonedCell<'_> {
     fn drop(&mut self) {
         match self.caller.has_cancelled() {
             // Setting it a second time is harmless.

@@ -1,5 +1,5 @@
-//! Errors of shells, files, cells and pages as errors of the wire: one kind for each thing that a caller can do
-//! about it, and the exact reason in `data.reason`.
+//! Turns errors of shells, files, cells and pages into errors of the wire: the kind says what the
+//! caller can do, and `data.reason` names the exact reason.
 
 use std::io;
 
@@ -34,7 +34,7 @@ pub(crate) fn shell(error: ShellError) -> WireError {
     with_reason(kind, error.to_string(), reason)
 }
 
-/// For a shell that is gone because tmux has died.
+/// The error for a shell that is gone because tmux has died.
 pub(crate) fn server_gone() -> WireError {
     let reason = "the tmux server of the shells has died, and the shell with it: start the shell again \
                   with shell/create";
@@ -66,8 +66,8 @@ pub(crate) fn file(error: FileError) -> WireError {
         FileError::LongLines { .. } => (ErrorKind::Conflict, "longLines"),
         FileError::TooLargeToHash { .. } => (ErrorKind::Conflict, "tooLarge"),
         FileError::Binary { .. } => (ErrorKind::Conflict, "binary"),
-        FileError::Several { .. } => (ErrorKind::Conflict, "several"),
-        FileError::ChangedSince { .. } => (ErrorKind::Conflict, "changedSince"),
+        FileError::SeveralMatches { .. } => (ErrorKind::Conflict, "several"),
+        FileError::ChangedSinceEdit { .. } => (ErrorKind::Conflict, "changedSince"),
         FileError::TooLarge { .. } | FileError::NoMemory { .. } => {
             (ErrorKind::OversizedResponse, "tooLarge")
         }
@@ -105,7 +105,7 @@ pub(crate) fn cell(error: CellError) -> WireError {
     with_reason(kind, error.to_string(), reason)
 }
 
-/// The error of showing pages.
+/// The error of rendering pages.
 pub(crate) fn page(error: PageError) -> WireError {
     let (kind, reason) = match &error {
         PageError::Missing => (ErrorKind::NotAllowed, "unavailable"),
@@ -114,7 +114,7 @@ pub(crate) fn page(error: PageError) -> WireError {
     with_reason(kind, error.to_string(), reason)
 }
 
-/// A parameter that makes no sense.
+/// The error for an invalid parameter.
 pub(crate) fn invalid(message: impl Into<String>) -> WireError {
     with_reason(ErrorKind::InvalidParams, message, "invalid")
 }

@@ -1,4 +1,4 @@
-//! `file/*`: the files of the workspace, each operation on a thread that may block.
+//! Serves `file/*`: the files of the workspace. Each operation runs on a blocking thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +15,8 @@ use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::{
     Case, Content, Depth, Destination, Edit, Edited, Editor, Existing, Filter, Grep, Kind,
     LineRange, Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace,
-    WorkspacePath, WriteOptions, check_limit, copy, create_directory, glob, grep, hash, list,
-    move_entry, read_any_versioned, read_bytes, remove, remove_directory, set_mode, stat,
-    unified_diff,
+    WorkspacePath, WriteOptions, check_limit, create_directory, glob, grep, hash, list,
+    read_any_versioned, read_bytes, remove_directory, set_mode, stat, unified_diff,
 };
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -25,28 +24,33 @@ use tokio::sync::Semaphore;
 use crate::error::{self, invalid};
 use crate::{Answer, printed, read_params, unknown};
 
-/// Operations at once; further ones wait.
-const AT_ONCE: usize = 8;
-/// What a search returns when the caller does not say.
-const FOUND: usize = 1000;
-/// What a read returns at most, whatever the caller says. A connection refuses answers long before that.
-const READ_MOST: u64 = file::VERSIONED_BYTES;
-/// Lines around a change in a diff.
+/// How many operations run at once; further ones wait.
+const MAX_OPERATIONS: usize = 8;
+/// Default limit of a search.
+const DEFAULT_RESULTS: usize = 1000;
+/// Limit of a read, whatever the caller asks for. A connection refuses answers long before that.
+const MAX_READ_BYTES: u64 = file::VERSIONED_BYTES;
+/// Lines of context in a diff.
 const CONTEXT: usize = 3;
 
 /// The files of one workspace.
 #[derive(Debug)]
 pub struct FileService {
     workspace: Workspace,
-    /// Remembers what files were before edits, for undo, as long as this process lives.
+    /// Changes files one at a time, and remembers former contents for undo as long as this process
+    /// lives.
     editor: Arc<Editor>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl FileService {
     /// Serves the files of this workspace.
     pub fn new(workspace: Workspace) -> Self {
-        Self { workspace, editor: Arc::default(), turns: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self {
+            workspace,
+            editor: Arc::default(),
+            permits: Arc::new(Semaphore::new(MAX_OPERATIONS)),
+        }
     }
 
     /// Answers one call of a `file/*` tool.
@@ -79,7 +83,8 @@ impl FileService {
         }
     }
 
-    /// Carries out one operation. What has begun is brought to its end, even if nobody waits for it.
+    /// Runs one operation on a blocking thread. Once begun it runs to its end, even if nobody waits
+    /// for it.
     async fn carry_out<M: MethodType>(
         self: &Arc<Self>,
         params: Option<&RawValue>,
@@ -90,21 +95,21 @@ impl FileService {
         M::Result: Send + 'static,
     {
         let params = read_params::<M>(params)?;
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
         let service = Arc::clone(self);
         let work = move || {
-            // Until the work has ended, not until nobody waits for it.
-            let _turn = turn;
+            // Released at the end of the operation, even if nobody waits for it any more.
+            let _permit = permit;
             printed::<M>(&act(&service, params)?)
         };
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-            Err(ErrorKind::InternalError.error("the work on this file was given up"))
+            Err(ErrorKind::InternalError.error("the operation on this file panicked"))
         })
     }
 
     fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
         let path = self.path(&params.path)?;
-        let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(READ_MOST);
+        let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(MAX_READ_BYTES);
         if params.raw {
             let bytes = read_bytes(&path, limit).map_err(error::file)?;
             let version = Some(wire_version(Version::of(&bytes)));
@@ -168,20 +173,20 @@ impl FileService {
             (None, Some(after)) => Edit::Insert { after, text: new },
             (None, None) if expected.is_none() => {
                 let created = self.editor.create(&path, new, WriteOptions::default());
-                return Ok(told(&params.path, &created.map_err(error::file)?));
+                return Ok(edit_result(&params.path, &created.map_err(error::file)?));
             }
             (None, None) => return Err(invalid("ifVersion is for a file that exists")),
             (Some(_), Some(_)) => return Err(invalid("give either oldText or insertAfter")),
         };
         let expected = expected.map(|version| version.0.as_str());
         let edited = self.editor.edit(&path, edit, expected).map_err(error::file)?;
-        Ok(told(&params.path, &edited))
+        Ok(edit_result(&params.path, &edited))
     }
 
     fn undo(&self, params: file::UndoParams) -> Result<file::EditResult, WireError> {
         let path = self.path(&params.path)?;
         let undo = if params.force { Undo::Anyway } else { Undo::IfUnchanged };
-        Ok(told(&params.path, &self.editor.undo(&path, undo).map_err(error::file)?))
+        Ok(edit_result(&params.path, &self.editor.undo(&path, undo).map_err(error::file)?))
     }
 
     fn list(&self, params: file::ListParams) -> Result<file::ListResult, WireError> {
@@ -205,7 +210,7 @@ impl FileService {
 
     fn glob(&self, params: SearchParams) -> Result<GlobResult, WireError> {
         let filter = Filter { hidden: params.hidden, ignored: params.ignored };
-        let limit = params.limit.unwrap_or(FOUND);
+        let limit = params.limit.unwrap_or(DEFAULT_RESULTS);
         let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
         let found = found.map_err(error::file)?;
         let paths = found.paths.iter().map(|path| shown(path)).collect();
@@ -221,7 +226,7 @@ impl FileService {
             files: params.files,
             context: params.context,
             filter: Filter { hidden, ignored },
-            limit: limit.unwrap_or(FOUND),
+            limit: limit.unwrap_or(DEFAULT_RESULTS),
         };
         let grepped = grep(&self.path(&path)?, &query).map_err(error::file)?;
         let lines = grepped.lines.into_iter().map(|line| GrepLine {
@@ -276,17 +281,17 @@ impl FileService {
 
     fn remove(&self, params: RemoveParams) -> Result<Empty, WireError> {
         let removal = if params.recursive { Removal::Recursive } else { Removal::File };
-        done(remove(&self.path(&params.path)?, removal))
+        done(self.editor.remove(&self.path(&params.path)?, removal))
     }
 
     fn move_entry(&self, params: TransferParams) -> Result<Empty, WireError> {
         let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
-        done(move_entry(&from, &to, destination(&params)))
+        done(self.editor.move_entry(&from, &to, destination(&params)))
     }
 
     fn copy(&self, params: TransferParams) -> Result<CopyResult, WireError> {
         let (from, to) = (self.path(&params.from)?, self.path(&params.to)?);
-        let owner = copy(&from, &to, destination(&params)).map_err(error::file)?;
+        let owner = self.editor.copy(&from, &to, destination(&params)).map_err(error::file)?;
         Ok(CopyResult { owner_kept: is_kept(owner) })
     }
 
@@ -295,7 +300,7 @@ impl FileService {
     }
 }
 
-fn told(path: &str, edited: &Edited) -> file::EditResult {
+fn edit_result(path: &str, edited: &Edited) -> file::EditResult {
     let [before, after] =
         [&edited.before, &edited.after].map(|text| text.as_deref().unwrap_or_default());
     file::EditResult {
@@ -352,12 +357,12 @@ mod tests {
 
     use super::*;
 
-    /// Work goes on as long as the test holds this.
+    /// The operation in the test runs as long as the test holds this lock.
     static GATE: Mutex<()> = Mutex::new(());
 
     #[tokio::test]
-    #[allow(clippy::await_holding_lock, reason = "who waits for the lock has a thread of its own")]
-    async fn work_that_nobody_waits_for_counts_until_it_has_ended() {
+    #[allow(clippy::await_holding_lock, reason = "the other holder has a thread of its own")]
+    async fn an_abandoned_operation_counts_until_it_has_ended() {
         let service = Arc::new(FileService::new(Workspace::whole_file_system()));
         let gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
         let caller = {
@@ -366,20 +371,20 @@ mod tests {
                 let params = serde_json::value::to_raw_value(&serde_json::json!({"path": "."}));
                 let act = |_: &FileService, _: StatParams| {
                     drop(GATE.lock().unwrap_or_else(PoisonError::into_inner));
-                    Err(invalid("never told"))
+                    Err(invalid("never reported"))
                 };
                 service.carry_out::<Stat>(Some(&params.unwrap()), act).await
             };
             tokio::spawn(work)
         };
-        while service.turns.available_permits() == AT_ONCE {
+        while service.permits.available_permits() == MAX_OPERATIONS {
             tokio::task::yield_now().await;
         }
         caller.abort();
         assert!(caller.await.unwrap_err().is_cancelled());
-        assert_eq!(service.turns.available_permits(), AT_ONCE - 1);
+        assert_eq!(service.permits.available_permits(), MAX_OPERATIONS - 1);
         drop(gate);
-        let all = u32::try_from(AT_ONCE).unwrap();
-        assert!(service.turns.acquire_many(all).await.is_ok());
+        let all = u32::try_from(MAX_OPERATIONS).unwrap();
+        assert!(service.permits.acquire_many(all).await.is_ok());
     }
 }

@@ -1,17 +1,21 @@
-//! Serves the tools of a sandbox: shells that start in a workspace, its files, cells of Python, and web pages.
+//! Serves the tools of a sandbox: shells that start in a workspace, its files, Python cells, and
+//! web pages.
 //!
-//! [`Sandbox::answer`] takes the name of a tool and its params as text, and answers with text: the program
-//! `sandbox host` joins it with a connection to a broker, the OpenHands edge calls it in its own process.
+//! [`Sandbox::answer`] takes the name of a tool and its params as text, and returns the answer as
+//! text. The program `sandbox host` connects it to a broker; the OpenHands edge calls it in its own
+//! process.
 //!
-//! Files are confined to the workspace by Linux. Shells are the user's own: they start in the workspace and may go
-//! anywhere that the user may, unless the policy confines them, and with them the kernels of cells.
+//! Linux confines the file tools to the workspace. Shells run with the user's own rights: they
+//! start in the workspace and can go anywhere, unless a policy confines them and the kernels of
+//! cells.
 //!
-//! A caller that stops waiting stops no command. Dropping the answer, for a cancel, a deadline or the end of the
-//! caller's connection, ends only the wait; the command goes on and can be awaited again. A cancelled cell is
-//! interrupted, see [`Caller`].
+//! A caller that stops waiting does not stop a command. Dropping the answer (after a cancel, a
+//! deadline or the end of the caller's connection) ends only the wait; the command goes on, and
+//! another call can wait for it. A cancelled cell is interrupted; see [`Caller`].
 //!
-//! [`Sandbox::shut_down`] ends the shells. When the process is killed, they live on for a while, and the next
-//! [`Sandbox::open`] on the same state directory finds them, their running commands and their logs; see [`state`].
+//! [`Sandbox::shut_down`] ends the shells. When the process is killed, they live on for the lease,
+//! and the next [`Sandbox::open`] on the same state directory adopts them with their running
+//! commands and their logs; see [`state`].
 
 mod caller;
 mod cell;
@@ -37,33 +41,35 @@ use serde_json::value::{RawValue, to_raw_value};
 pub use caller::Caller;
 pub use cell::CellSettings;
 pub use file::FileService;
-pub use shell::{SHELLS, ShellService};
+pub use shell::{MAX_SHELLS, ShellService};
 
 use cell::CellService;
 use page::PageService;
 
-/// What a call came to.
+/// The result of a call as text, or its error.
 pub type Answer = Result<Box<RawValue>, WireError>;
 
 /// The families of tools that a sandbox serves.
 pub const FAMILIES: [&str; 4] = ["cell", "file", "page", "shell"];
 
-/// How a sandbox is set up.
+/// The settings of a sandbox.
 #[derive(Debug)]
 pub struct Settings {
     /// The directory in which shells and kernels start.
     pub directory: PathBuf,
-    /// The files that may be touched. What commands touch is decided by the policy in `shells`.
+    /// The files that the file tools may touch. The policy in `shells` decides what commands may
+    /// touch.
     pub workspace: Workspace,
-    /// The shells: where their state lies, and what they may do.
+    /// The shells: their state directory and their policy.
     pub shells: Config,
-    /// How cells are run, if they are.
+    /// How cells are run; `None` refuses them.
     pub cells: Option<CellSettings>,
-    /// Shows web pages, if anything does. It is a way around the walls of a restricted network.
+    /// Renders web pages; `None` refuses them. It is not subject to the policy, so it would bypass
+    /// a restricted network.
     pub browser: Option<Browser>,
 }
 
-/// See the [crate](crate). Clones share everything.
+/// Serves all tools of a sandbox; see the [crate](crate). Clones share everything.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     shells: Arc<ShellService>,
@@ -73,7 +79,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Takes over the shells that an earlier owner of the state directory has left.
+    /// Opens the services, and adopts the shells that an earlier owner of the state directory has
+    /// left.
     pub async fn open(settings: Settings) -> Result<Self, sandbox_shells::Error> {
         let Settings { directory, workspace, shells, cells, browser } = settings;
         let shells = Arc::new(ShellService::open(shells, directory, workspace.clone()).await?);
@@ -83,12 +90,12 @@ impl Sandbox {
         Ok(Self { shells, files, cells, pages })
     }
 
-    /// The names of all tools that it serves.
+    /// The names of all tools that a sandbox serves.
     pub fn methods() -> impl Iterator<Item = &'static str> {
         FAMILIES.into_iter().flat_map(methods::names_of)
     }
 
-    /// Answers one call. Dropping the future gives it up, see [`Caller`].
+    /// Answers one call. Dropping the future abandons the call; see [`Caller`].
     pub async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
         match method.split_once('/') {
             Some(("shell", _)) => self.answer_shell(method, params, caller).await,
@@ -99,18 +106,18 @@ impl Sandbox {
         }
     }
 
-    /// Whether there are any shells, also such that an earlier owner has left.
+    /// Whether there are any shells, adopted ones included.
     pub async fn has_shells(&self) -> bool {
         self.shells.list().await.is_ok_and(|list| !list.shells.is_empty())
     }
 
-    /// Starts the kernel of a shell before its first cell, which else waits for it. If it does not start, the first
-    /// cell tries again and tells why.
+    /// Starts the kernel of a shell before its first cell, so that the cell need not wait for it.
+    /// If the start fails, the first cell tries again and reports the error.
     pub async fn warm_up(&self, shell: &ShellName) -> Result<(), WireError> {
         self.cells.warm_up(shell).await
     }
 
-    /// Ends the kernels and the shells with all their programs, and removes what they left on disk.
+    /// Ends the kernels and the shells with all their programs, and removes the state directory.
     pub async fn shut_down(&self) {
         self.cells.shut_down().await;
         self.shells.shut_down().await;
@@ -151,7 +158,7 @@ impl Sandbox {
         }
     }
 
-    /// Ends a shell and its kernel. There may be a kernel without a shell.
+    /// Ends a shell and its kernel. A kernel can exist without a shell.
     async fn close(&self, params: shells::ShellRef) -> Result<Empty, WireError> {
         let name = params.shell.clone();
         let closed = self.shells.close(params).await;
@@ -196,14 +203,14 @@ fn unknown(method: &str) -> WireError {
     ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}"))
 }
 
-/// The params of a method as its type.
+/// Parses the params of a method.
 fn read_params<M: MethodType>(params: Option<&RawValue>) -> Result<M::Params, WireError> {
     serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
         ErrorKind::InvalidParams.error(format!("wrong params for {}: {error}", M::NAME))
     })
 }
 
-/// The result of a method as text.
+/// Prints the result of a method.
 fn printed<M: MethodType>(result: &M::Result) -> Answer {
     to_raw_value(result).map_err(|error| {
         ErrorKind::InternalError.error(format!("cannot print the result: {error}"))

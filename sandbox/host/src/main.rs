@@ -1,5 +1,5 @@
-//! The program `sandbox`: serves the tools of a sandbox to a broker, is recorder and keeper of the shells, and has a
-//! small command line to try things by hand.
+//! The program `sandbox`: serves the tools of a sandbox to a broker, runs as recorder and keeper of
+//! the shells, and has a small command line for people.
 
 mod program;
 

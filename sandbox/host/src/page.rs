@@ -1,7 +1,8 @@
-//! `page/*`: web pages, and HTML files of the workspace.
+//! Serves `page/*`: web pages, and HTML files of the workspace.
 //!
-//! A page is fetched and rendered by a process of its own, which ends with the call: HTML from anywhere is hostile
-//! input. An HTML file is read here, through the confinement of the workspace, and handed over.
+//! A page is fetched and rendered by a process of its own, which ends with the call: HTML from
+//! anywhere is hostile input. An HTML file is read here, confined to the workspace, and passed to
+//! that process.
 
 use std::time::Duration;
 
@@ -10,15 +11,15 @@ use bridge_protocol::methods::page::{BrowseParams, BrowseResult};
 use bridge_protocol::{ErrorKind, WireError};
 use percent_encoding::percent_decode_str;
 use sandbox_files::{READ_BYTES, Workspace, read_bytes};
-use sandbox_pages::{Browser, Shown, Source};
+use sandbox_pages::{Browser, Page, Source};
 
 use crate::error::{self, invalid, with_reason};
 use crate::required;
 
-/// How long a page may take if the caller does not say.
-const USUAL_LIMIT: Duration = Duration::from_secs(30);
+/// The default time limit of a page.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Shows pages, if anything does.
+/// Renders pages, if there is a browser.
 #[derive(Debug)]
 pub(crate) struct PageService {
     browser: Option<Browser>,
@@ -34,21 +35,22 @@ impl PageService {
     pub async fn browse(&self, params: BrowseParams) -> Result<BrowseResult, WireError> {
         required(&params.url, "url")?;
         let limit = match params.limit_ms {
-            None => USUAL_LIMIT,
+            None => DEFAULT_LIMIT,
             Some(ms) => Duration::try_from_secs_f64(ms / 1000.0)
                 .map_err(|_| invalid("limitMs must be a number of milliseconds, 0 or more"))?,
         };
         let Some(browser) = &self.browser else {
-            let reason = "no web pages are shown here; fetch them with a command, such as curl";
+            let reason =
+                "this sandbox does not show web pages: fetch them with a command such as curl";
             return Err(with_reason(ErrorKind::NotAllowed, reason, "unavailable"));
         };
         let (url, source) = self.source(params.url).await?;
-        let Shown { text, png, error } = browser.show(source, limit).await.map_err(error::page)?;
+        let Page { text, png, error } = browser.render(source, limit).await.map_err(error::page)?;
         let png_base64 = png.map(|png| BASE64_STANDARD.encode(png));
         Ok(BrowseResult { url, text, png_base64, error })
     }
 
-    /// What is to be shown, and its full address.
+    /// The page to render, and its full address.
     async fn source(&self, url: String) -> Result<(String, Source), WireError> {
         if url.starts_with("http://") || url.starts_with("https://") {
             return Ok((url.clone(), Source::Web(url)));
@@ -64,7 +66,7 @@ impl PageService {
         let url = format!("file://{}", place.absolute().display());
         let reading = tokio::task::spawn_blocking(move || read_bytes(&place, READ_BYTES)).await;
         let html = reading.map_err(|error| {
-            ErrorKind::InternalError.error(format!("reading the file was given up: {error}"))
+            ErrorKind::InternalError.error(format!("reading the file failed: {error}"))
         })?;
         Ok((url, Source::Html(html.map_err(error::file)?)))
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Parser, Subcommand};
-use sandbox_pages::{Browser, CHROMIUM, Shown, ShownBy, Source, answer_owner};
+use sandbox_pages::{Browser, CHROMIUM, Page, Renderer, Source, answer_request};
 use sandbox_shells::Helper;
 
 /// Shells, files, cells and web pages for agents.
@@ -33,18 +33,19 @@ enum Command {
     Shell(Box<shell::ShellCommand>),
     /// Print the text and the links of a web page
     Browse {
-        /// How many seconds it may take
+        /// Time limit in seconds
         #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = seconds)]
         limit: Duration,
-        /// The Chromium that shows it; without it the page is fetched as it is
+        /// The Chromium that renders the page; without it, the page is fetched without running
+        /// scripts
         #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM)]
         browser_program: PathBuf,
-        /// Its address
+        /// The address
         url: String,
     },
-    /// Say what this machine offers to sandboxes
+    /// Show which features for sandboxes this machine has
     Doctor,
-    /// Show the page that a line of JSON asks for; started by `sandbox host`
+    /// Render the page that a line of JSON on stdin asks for; started by `sandbox host`
     #[command(hide = true)]
     ShowPage,
     #[command(flatten)]
@@ -53,7 +54,7 @@ enum Command {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
-        // Recorders are many: no runtime and no log.
+        // There are many recorders, so they get no tokio runtime and no log.
         Command::Helper(helper) => {
             helper.run()?;
             Ok(ExitCode::SUCCESS)
@@ -64,10 +65,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Command::Shell(command) => block_on(shell::run(*command)),
         Command::Browse { limit, browser_program: chromium, url } => {
-            block_on(browse(Browser { chromium, by: ShownBy::Us }, url, limit))
+            block_on(browse(Browser { chromium, renderer: Renderer::InProcess }, url, limit))
         }
         Command::Doctor => doctor::run(),
-        Command::ShowPage => match answer_owner()? {
+        Command::ShowPage => match answer_request()? {
             true => Ok(ExitCode::SUCCESS),
             false => Ok(ExitCode::FAILURE),
         },
@@ -82,7 +83,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(work);
-    // A file operation may still be under way on a slow disk; it must not keep the program.
+    // A file operation on a slow disk may still be running; it must not delay the end of the
+    // program.
     runtime.shutdown_background();
     done
 }
@@ -90,10 +92,10 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 async fn browse(browser: Browser, url: String, limit: Duration) -> anyhow::Result<ExitCode> {
     ensure!(
         url.starts_with("http://") || url.starts_with("https://"),
-        "{url} is no web page: its address begins with http:// or https://"
+        "{url} is not a web address: it must begin with http:// or https://"
     );
-    let shown = browser.show(Source::Web(url), limit).await.context("showing the page")?;
-    let Shown { text, error, .. } = shown;
+    let shown = browser.render(Source::Web(url), limit).await.context("showing the page")?;
+    let Page { text, error, .. } = shown;
     if let Some(error) = error {
         bail!("the page cannot be shown: {error}");
     }

@@ -1,8 +1,8 @@
-//! The one service over shells: finds a shell by its name or starts it, bounds how many there are, runs commands
-//! in it and streams what they print.
+//! The one service over shells: finds a shell by its name or starts it, limits their number, runs
+//! commands in them and streams the output.
 //!
-//! It serves `shell/*` of the sandbox host, through these tools the OpenHands edge, and the commands of
-//! `sandbox shell`.
+//! It serves `shell/*` of the sandbox host, the OpenHands edge through these tools, and the
+//! commands of `sandbox shell`.
 
 mod command;
 mod follow;
@@ -29,11 +29,11 @@ use tokio::task::JoinSet;
 use crate::error::{self, with_reason};
 use crate::{lock, state};
 
-/// Shells that there may be at once. Each is a handful of processes. With more: *NoSpace*.
-pub const SHELLS: usize = 64;
+/// The largest number of shells at once. Each has several processes. Beyond it: *NoSpace*.
+pub const MAX_SHELLS: usize = 64;
 
-/// How long typing waits for a command that was just given to begin. Then it types nevertheless.
-const BEGIN: Duration = Duration::from_secs(2);
+/// How long typing waits until a command that was just sent has begun. After that it types anyway.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// All shells of one state directory.
 #[derive(Debug)]
@@ -41,17 +41,18 @@ pub struct ShellService {
     root: PathBuf,
     directory: PathBuf,
     workspace: Workspace,
-    /// None once the service ends. Held for reading while a shell is looked up or started.
+    /// `None` once the service is ending. Locked for reading while a shell is looked up or started.
     shells: RwLock<Option<Shells>>,
-    /// Shells that are being started. They go on when the caller leaves: nobody would own half a shell.
+    /// Shells that are being started. A start goes on when its caller leaves: a half-started shell
+    /// would have no owner.
     starting: Mutex<JoinSet<()>>,
-    /// A caller that wants a shell which another caller is just starting waits here, by the shell's name.
-    turns: Mutex<HashMap<ShellId, Arc<tokio::sync::Mutex<()>>>>,
+    /// A lock per shell name: callers that want a shell wait while another caller starts it.
+    start_locks: Mutex<HashMap<ShellId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl ShellService {
-    /// Takes over the shells that an earlier owner of the state directory has left. New shells start in `directory`;
-    /// `workspace` says where else they may be asked to start.
+    /// Opens the service, and adopts the shells that an earlier owner of the state directory has
+    /// left. New shells start in `directory`; callers may choose another directory of `workspace`.
     pub async fn open(
         config: Config,
         directory: PathBuf,
@@ -68,7 +69,7 @@ impl ShellService {
             workspace,
             shells: RwLock::new(Some(opened?)),
             starting: Mutex::default(),
-            turns: Mutex::default(),
+            start_locks: Mutex::default(),
         })
     }
 
@@ -113,9 +114,9 @@ impl ShellService {
     /// `shell/list`.
     pub async fn list(&self) -> Result<shell::ListResult, WireError> {
         let shells = self.shells.read().await;
-        let sessions = shells.as_ref().map(Shells::list).unwrap_or_default();
-        // The log of a shell that has just been closed is gone.
-        Ok(shell::ListResult { shells: sessions.iter().flat_map(info).collect() })
+        let listed = shells.as_ref().map(Shells::list).unwrap_or_default();
+        // A shell without info was just closed: its log is gone.
+        Ok(shell::ListResult { shells: listed.iter().flat_map(info).collect() })
     }
 
     /// `shell/input`.
@@ -173,18 +174,19 @@ impl ShellService {
         Ok(AttachResult { command: shell.attach_command(access), arguments })
     }
 
-    /// The directory of a shell at its latest prompt, or where it would start.
+    /// The directory of a shell at its latest prompt, or the directory in which it would start.
     pub(crate) fn current_directory(&self, id: &ShellId) -> Result<PathBuf, NoShell> {
         Ok(self.get(id)?.map_or_else(|| self.directory.clone(), |shell| shell.status().cwd))
     }
 
-    /// The shell of this name, if it is there. Does not wait: only the end of the service holds the lock.
+    /// The shell of this name, if it exists. Does not block: the write lock is held only at the end
+    /// of the service.
     pub(crate) fn get(&self, id: &ShellId) -> Result<Option<Shell>, NoShell> {
         let shells = self.shells.try_read().map_err(|_| NoShell::Ending)?;
         shells.as_ref().map(|shells| shells.get(id)).ok_or(NoShell::Ending)
     }
 
-    /// The shell of this name.
+    /// The shell of this name, or an error.
     fn shell(&self, name: &ShellName) -> Result<Shell, WireError> {
         let id = parse(name)?;
         if let Some(shell) = self.get(&id)? {
@@ -198,19 +200,19 @@ impl ShellService {
         Err(with_reason(ErrorKind::NotFound, reason, "noSuchShell"))
     }
 
-    /// The shell of this name, once a command that was just given to it has begun: what is typed before that
-    /// reaches bash at its prompt, not the command.
+    /// The shell of this name, once a command that was just sent to it has begun. Earlier input
+    /// would reach bash at its prompt instead of the command.
     async fn begun(&self, name: &ShellName) -> Result<Shell, WireError> {
         let shell = self.shell(name)?;
         if let Some(job) = shell.latest()
-            && let Ok(begun) = tokio::time::timeout(BEGIN, job.started()).await
+            && let Ok(begun) = tokio::time::timeout(BEGIN_TIMEOUT, job.started()).await
         {
             begun.map_err(error::shell)?;
         }
         Ok(shell)
     }
 
-    /// The shell of this name, which is started if the caller asked for that, or if it is `main`.
+    /// The shell of this name. It is started if the caller asked for that, or if it is `main`.
     async fn get_or_create(
         self: &Arc<Self>,
         name: &ShellName,
@@ -232,7 +234,7 @@ impl ShellService {
         }
     }
 
-    /// Whether a shell went down with its tmux server.
+    /// Whether a shell died with its tmux server.
     fn is_lost(&self, id: &ShellId) -> bool {
         let shells = self.shells.try_read();
         shells.is_ok_and(|shells| shells.as_ref().is_some_and(|shells| shells.is_lost(id)))
@@ -243,8 +245,8 @@ impl ShellService {
         spec: ShellSpec,
         existing: Existing,
     ) -> Result<Shell, NoShell> {
-        let turn = self.turn(&spec.id);
-        let _turn = turn.lock().await;
+        let start_lock = self.start_lock(&spec.id);
+        let _guard = start_lock.lock().await;
         if existing == Existing::Use
             && let Some(shell) = self.get(&spec.id)?
         {
@@ -255,13 +257,13 @@ impl ShellService {
         let work = async move {
             let shells = service.shells.read().await;
             let started = match shells.as_ref() {
-                Some(shells) if shells.list().len() < SHELLS => {
+                Some(shells) if shells.list().len() < MAX_SHELLS => {
                     shells.create(spec).await.map_err(NoShell::Failed)
                 }
                 Some(_) => Err(NoShell::TooMany),
                 None => Err(NoShell::Ending),
             };
-            // The shell stays also if the caller has left meanwhile.
+            // The shell stays even if the caller has left meanwhile.
             let _ = answer.send(started);
         };
         {
@@ -272,10 +274,10 @@ impl ShellService {
         answered.await.unwrap_or(Err(NoShell::Ending))
     }
 
-    fn turn(&self, id: &ShellId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = lock(&self.turns);
-        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(turns.entry(id.clone()).or_default())
+    fn start_lock(&self, id: &ShellId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = lock(&self.start_locks);
+        locks.retain(|_, held| Arc::strong_count(held) > 1);
+        Arc::clone(locks.entry(id.clone()).or_default())
     }
 
     fn directory_at(&self, path: &str) -> Result<PathBuf, WireError> {
@@ -290,23 +292,23 @@ impl ShellService {
     }
 }
 
-/// What to do about a shell that has the name already.
+/// What to do if a shell of this name exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Existing {
-    /// Use it as it is.
+    /// Use it.
     Use,
     /// Fail.
     Refuse,
 }
 
-/// Why there is no shell.
+/// Why a shell could not be found or started.
 #[derive(Debug)]
 pub(crate) enum NoShell {
-    /// There are [`SHELLS`] already.
+    /// There are already [`MAX_SHELLS`] shells.
     TooMany,
     /// The service is ending.
     Ending,
-    /// It did not start.
+    /// The shell did not start.
     Failed(sandbox_shells::Error),
 }
 
@@ -314,7 +316,7 @@ impl From<NoShell> for WireError {
     fn from(why: NoShell) -> Self {
         match why {
             NoShell::TooMany => {
-                let reason = format!("there are {SHELLS} shells already: close some first");
+                let reason = format!("there are {MAX_SHELLS} shells already: close some first");
                 with_reason(ErrorKind::NoSpace, reason, "tooManyShells")
             }
             NoShell::Ending => ErrorKind::ShuttingDown.error("the sandbox is ending"),
@@ -344,11 +346,13 @@ fn info(shell: &Shell) -> Result<ShellInfo, WireError> {
     })
 }
 
-/// The name of a shell, if it is one.
+/// Checks the name of a shell.
 pub(crate) fn parse(name: &ShellName) -> Result<ShellId, WireError> {
     name.0.parse().map_err(|_| {
-        let reason =
-            format!("{:?} is no name of a shell: use 1 to 64 of A-Z a-z 0-9 _ -", brief(&name.0));
+        let reason = format!(
+            "{:?} is not a valid shell name: use 1 to 64 characters of A-Z a-z 0-9 _ -",
+            brief(&name.0)
+        );
         with_reason(ErrorKind::InvalidParams, reason, "invalid")
     })
 }

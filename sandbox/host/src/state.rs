@@ -1,9 +1,10 @@
-//! Where the shells of a sandbox lie on disk.
+//! Where the state of a sandbox's shells is on disk.
 //!
-//! The state directory lies in the private directory of the connection files and has a name made of the session,
-//! the workspace and the policy: a sandbox that is started again with the same three finds the shells of one that
-//! was killed. tmux runs this very program as the recorder of each shell, and as the keeper that ends them when no
-//! owner has come back within the lease; so there is no second program to be found.
+//! The state directory is in the private directory of the connection files. Its name is made of the
+//! session, the workspace and the policy: a sandbox that is started again with the same three
+//! adopts the shells of one that was killed. tmux runs this same program as the recorder of each
+//! shell, and as the keeper that ends the shells when no owner has come back within the lease; so
+//! no second program must be found.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,9 @@ use bridge_protocol::SessionId;
 use sandbox_isolation::Policy;
 use sha2::{Digest, Sha256};
 
-/// The state directory of a session's shells in a workspace. Its path is short, since it holds a socket. Shells that
-/// may do different things are never in the same directory: a sandbox that confines must not find free ones.
+/// The state directory of a session's shells in a workspace. Its path is short, since it holds a
+/// socket. Shells with different policies are never in the same directory: a sandbox with a policy
+/// must not adopt shells without it.
 pub fn root(runtime: &Path, session: &SessionId, workspace: &Path, policy: &Policy) -> PathBuf {
     let mut digest = Sha256::new();
     digest.update(session.as_str());
@@ -30,10 +32,10 @@ pub fn root(runtime: &Path, session: &SessionId, workspace: &Path, policy: &Poli
     runtime.join(format!("sandbox-{name}"))
 }
 
-/// Removes a state directory in which nothing is left. If something is left, it belongs to shells of a killed owner, or
-/// to an owner that has come meanwhile.
+/// Removes a state directory if it is empty. If it is not, its content belongs to shells of a
+/// killed owner, or to an owner that has come meanwhile.
 pub(crate) fn remove_unused(root: &Path) {
-    // It fails if the directory is not empty, or gone: both are fine.
+    // Fails if the directory is not empty, or gone: both are fine.
     let _ = std::fs::remove_dir(root);
 }
 

@@ -1,4 +1,4 @@
-//! The command line of `sandbox`.
+//! Tests of the command line of `sandbox`.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -10,7 +10,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sandbox");
 const PAGE: &str = "<html><body><h1>A title</h1><p>See <a href='/next'>next</a>.</p></body></html>";
 
 #[test]
-fn the_command_line_can_require_walls() {
+fn the_command_line_can_require_a_policy() {
     if !landlock_works() {
         return;
     }
@@ -54,14 +54,14 @@ fn a_limit_that_makes_no_sense_is_refused() {
         command.args(["shell", "--root"]).arg(home.root());
         let limit = format!("--limit={limit}");
         let output = command.args(["run", &limit, "true"]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("--limit") && !said.contains("panicked"), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains("--limit") && !printed.contains("panicked"), "{printed}");
         assert_eq!(output.status.code(), Some(2));
     }
 }
 
 #[test]
-fn a_person_can_read_a_page_at_a_shell() {
+fn browse_prints_a_page_or_the_error() {
     let show = |url: &str| {
         let mut command = Command::new(PROGRAM);
         command.args(["browse", "--browser-program", "/no/such/browser", url]).output().unwrap()

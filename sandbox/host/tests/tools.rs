@@ -1,4 +1,4 @@
-//! Tools of a sandbox in this process: cells and pages, and how callers give up.
+//! Tests the tools of a sandbox in this process: cells, pages, and callers that stop waiting.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use sandbox_files::Workspace;
 use sandbox_host::{Answer, Caller, CellSettings, Sandbox, Settings};
-use sandbox_pages::{Browser, ShownBy};
+use sandbox_pages::{Browser, Renderer};
 use sandbox_shells::Config;
 use sandbox_test_support::{Home, kernel_python, serve_page, within};
 use serde_json::value::to_raw_value;
@@ -36,7 +36,10 @@ impl Fixture {
                 prelude: Some("__all__ = ['given']\ngiven = 'by the prelude'".into()),
                 ..CellSettings::default()
             }),
-            browser: Some(Browser { chromium: "/no/such/browser".into(), by: ShownBy::Us }),
+            browser: Some(Browser {
+                chromium: "/no/such/browser".into(),
+                renderer: Renderer::InProcess,
+            }),
         };
         let sandbox = within("opening the sandbox", Sandbox::open(settings)).await.unwrap();
         Self { home, sandbox }
@@ -53,7 +56,7 @@ impl Fixture {
         serde_json::from_str(answer.get()).unwrap()
     }
 
-    /// Kind and reason of an error.
+    /// The kind and the reason of the error.
     async fn refused(&self, method: &str, params: Value) -> Value {
         let answer = self.answer(method, params, &Caller::without_progress()).await;
         let error = answer.expect_err(method);
@@ -66,7 +69,7 @@ impl Fixture {
         ran["text"].as_str().unwrap().trim().to_owned()
     }
 
-    /// A cell that has printed `up`. Dropping it drops the call.
+    /// Starts a cell and waits until it has printed `up`. Dropping the value drops the call.
     async fn begin_cell(&self, code: &str) -> Begun<'_> {
         let (sender, mut pieces) = mpsc::channel(1);
         let caller = Arc::new(Caller::new(sender));
@@ -132,7 +135,7 @@ async fn a_cell_runs_where_its_shell_is_and_with_its_exports() {
     assert_eq!(raised["ended"], "raised");
     assert!(raised["text"].as_str().unwrap().contains("ZeroDivisionError"), "{raised}");
     assert!(!raised["text"].as_str().unwrap().contains('\x1b'), "{raised}");
-    // Another shell, even one that does not exist, has a kernel of its own.
+    // Another shell has its own kernel, even if the shell does not exist.
     let other = fixture.call("cell/run", json!({"code": "'x' in dir()", "shell": "other"})).await;
     let work = fixture.home.work().canonicalize().unwrap();
     assert_eq!(json!([other["text"], other["cwd"]]), json!(["False", work]));
@@ -164,7 +167,7 @@ async fn a_kernel_ends_with_its_shell() {
     fixture.end().await;
 }
 
-/// A caller that goes away leaves the cell running; one that cancels it interrupts it.
+/// If the caller goes away, the cell goes on; if the caller cancels it, it is interrupted.
 #[tokio::test]
 async fn a_cancelled_cell_is_interrupted() {
     let fixture = Fixture::new().await;

@@ -1,4 +1,4 @@
-//! Shows a page: by a Chromium, or as it is.
+//! Renders a page with Chromium, or fetches it without.
 
 use std::{
     fs, io,
@@ -9,33 +9,33 @@ use std::{
 
 use tokio::process::Command;
 
-use super::{Shown, Source};
+use super::{Page, Source};
 
-/// Bytes of a page.
+/// The largest page in bytes.
 const PAGE_BYTES: u64 = 16 << 20;
-/// Columns of the text.
+/// Width of the text in columns.
 const COLUMNS: usize = 120;
 
-pub(super) async fn show(chromium: &Path, source: Source, limit: Duration) -> Shown {
+pub(super) async fn render(chromium: &Path, source: Source, limit: Duration) -> Page {
     let url = match source {
-        Source::Html(html) => return Shown { text: readable(&html), ..Shown::default() },
+        Source::Html(html) => return Page { text: readable(&html), ..Page::default() },
         Source::Web(url) => url,
     };
     let began = Instant::now();
     if chromium.exists() {
-        match tokio::time::timeout(limit, by_chromium(chromium, &url, limit)).await {
-            Ok(Ok(shown)) => return shown,
-            // A browser that fails is no reason not to show anything.
+        match tokio::time::timeout(limit, render_with_chromium(chromium, &url, limit)).await {
+            Ok(Ok(page)) => return page,
+            // If the browser fails, fetch the page without it.
             Ok(Err(_)) => {}
-            Err(_) => return Shown::failed(format!("it took longer than {limit:?}")),
+            Err(_) => return Page::failed(format!("it took longer than {limit:?}")),
         }
     }
     let left = limit.saturating_sub(began.elapsed());
     let fetched = tokio::task::spawn_blocking(move || fetch(&url, left)).await;
     match fetched {
-        Ok(Ok(text)) => Shown { text, ..Shown::default() },
-        Ok(Err(reason)) => Shown::failed(reason),
-        Err(error) => Shown::failed(error.to_string()),
+        Ok(Ok(text)) => Page { text, ..Page::default() },
+        Ok(Err(reason)) => Page::failed(reason),
+        Err(error) => Page::failed(error.to_string()),
     }
 }
 
@@ -49,7 +49,7 @@ fn fetch(url: &str, limit: Duration) -> Result<String, String> {
     Ok(if is_html { readable(&body) } else { String::from_utf8_lossy(&body).into_owned() })
 }
 
-async fn by_chromium(program: &Path, url: &str, limit: Duration) -> io::Result<Shown> {
+async fn render_with_chromium(program: &Path, url: &str, limit: Duration) -> io::Result<Page> {
     let home = tempfile::tempdir()?;
     let picture = home.path().join("picture.png");
     let mut command = Command::new(program);
@@ -58,7 +58,7 @@ async fn by_chromium(program: &Path, url: &str, limit: Duration) -> io::Result<S
     command.arg(format!("--screenshot={}", picture.display())).arg("--dump-dom");
     command.arg(format!("--timeout={}", (limit / 2).as_millis()));
     if rustix::process::geteuid().is_root() {
-        // Chromium refuses to start otherwise; containers are usually like that.
+        // As root, Chromium refuses to start without this. Containers usually run as root.
         command.arg("--no-sandbox");
     }
     command.arg("--").arg(url).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
@@ -66,7 +66,7 @@ async fn by_chromium(program: &Path, url: &str, limit: Duration) -> io::Result<S
     if !output.status.success() || output.stdout.is_empty() {
         return Err(io::Error::other("the browser failed"));
     }
-    Ok(Shown { text: readable(&output.stdout), png: fs::read(&picture).ok(), error: None })
+    Ok(Page { text: readable(&output.stdout), png: fs::read(&picture).ok(), error: None })
 }
 
 /// The text of a page, with its links numbered and listed at the end.
@@ -74,7 +74,7 @@ fn readable(html: &[u8]) -> String {
     let text = html2text::config::plain().no_table_borders().no_link_wrapping();
     match text.string_from_read(html, COLUMNS) {
         Ok(text) => text.trim().to_owned(),
-        // Then the page as it is tells more than nothing.
+        // The raw page is better than nothing.
         Err(_) => String::from_utf8_lossy(html).into_owned(),
     }
 }

@@ -1,11 +1,11 @@
 //! Web pages as text.
 //!
-//! A page is shown by a headless Chromium where there is one: its scripts run, and there is a picture
-//! of it. Otherwise it is fetched as it is. Either way there is its text, with the links as a list
-//! at the end.
+//! A headless Chromium renders a page where it is installed: scripts run, and there is a
+//! screenshot. Otherwise the page is fetched without running scripts. In both cases the result has
+//! the text, with a list of the links at the end.
 //!
-//! All that HTTP, TLS and HTML take is big. An owner that shall stay small has none of it, and lets the
-//! installed `sandbox` program do it, in a process for each page.
+//! HTTP, TLS and HTML need much memory. A process that must stay small runs the installed program
+//! `sandbox` once for each page.
 
 mod fetch;
 mod program;
@@ -14,81 +14,81 @@ use std::{path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-pub use program::{PROGRAM, answer_owner};
+pub use program::{PROGRAM, answer_request};
 
-/// Where Chromium usually is.
+/// The usual path of Chromium.
 pub const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// What shows pages.
+/// Renders pages.
 #[derive(Debug, Clone)]
 pub struct Browser {
-    /// The Chromium for it, if it is there.
+    /// The path of Chromium. It need not exist.
     pub chromium: PathBuf,
-    /// Who does the work.
-    pub by: ShownBy,
+    /// Where rendering happens.
+    pub renderer: Renderer,
 }
 
-/// Who does the work of showing pages.
+/// Where pages are rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShownBy {
-    /// We ourselves.
-    Us,
-    /// The `sandbox` program, which lies beside ours or on the `PATH`.
+pub enum Renderer {
+    /// In this process.
+    InProcess,
+    /// In the program `sandbox`, which is found beside this program or on the `PATH`.
     Program,
 }
 
-/// What is to be shown.
+/// The page to render.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// What is at this address, which begins with `http`.
+    /// The page at this address, which begins with `http`.
     Web(String),
-    /// This text. It is not given to a Chromium, which would go wherever it leads.
+    /// This HTML. It is not given to Chromium, which would load whatever it refers to.
     Html(Vec<u8>),
 }
 
-/// A page, or why there is none.
+/// A rendered page, or the reason why it could not be rendered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
-    /// What can be read on it.
+pub struct Page {
+    /// The readable text.
     pub text: String,
-    /// A picture of it: a PNG file.
+    /// A screenshot as a PNG file.
     #[serde(with = "program::base64")]
     pub png: Option<Vec<u8>>,
-    /// Why it could not be shown.
+    /// Why the page could not be rendered.
     pub error: Option<String>,
 }
 
-/// Why nothing can be shown, whatever the page.
+/// Why no page can be rendered at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no program for it. Install it, or fetch pages with a command.
+    /// The program `sandbox` was not found. Install it, or fetch pages with a command.
     #[error(
-        "no web pages are shown here, because the program `{PROGRAM}` is neither beside this one nor on the \
-         PATH: install it, or fetch pages with a command, such as curl"
+        "web pages cannot be shown, because the program `{PROGRAM}` is neither beside this program nor on \
+         the PATH: install it, or fetch pages with a command such as curl"
     )]
     Missing,
-    /// The program is of no use.
-    #[error("{} cannot show web pages ({reason}); install the one of this version", program.display())]
+    /// The program `sandbox` does not work.
+    #[error("{} cannot show web pages ({reason}); install the version that belongs to this program", program.display())]
     Failed {
         /// The program.
         program: PathBuf,
-        /// Its last words, or what the system said.
+        /// The program's standard error, or the error of the system.
         reason: String,
     },
 }
 
 impl Browser {
-    /// Shows a page. What is not there is shown too, as an error. If the future is dropped, everything
-    /// that was started for it ends.
-    pub async fn show(&self, source: Source, limit: Duration) -> Result<Shown, Error> {
-        match self.by {
-            ShownBy::Us => Ok(fetch::show(&self.chromium, source, limit).await),
-            ShownBy::Program => program::show(&self.chromium, source, limit).await,
+    /// Renders a page. A page that cannot be loaded is a result with an error. If the future is
+    /// dropped, everything that was started for it ends.
+    pub async fn render(&self, source: Source, limit: Duration) -> Result<Page, Error> {
+        match self.renderer {
+            Renderer::InProcess => Ok(fetch::render(&self.chromium, source, limit).await),
+            Renderer::Program => program::render(&self.chromium, source, limit).await,
         }
     }
 }
 
-impl Shown {
+impl Page {
     fn failed(reason: impl Into<String>) -> Self {
         Self { error: Some(reason.into()), ..Self::default() }
     }

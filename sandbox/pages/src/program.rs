@@ -1,8 +1,9 @@
-//! Pages by another program: `sandbox show-page`, asked by one line of JSON and answering with another.
+//! Renders pages in another process: `sandbox show-page`, which reads one line of JSON and prints
+//! another.
 //!
-//! The line comes on its standard input, since an address can hold secrets, and arguments are seen by
-//! everybody. The program lives by that pipe: when its owner closes it, having lost interest or its
-//! life, it ends, and its Chromium with it.
+//! The request comes on standard input, since an address can hold secrets, and all users can see
+//! arguments. The program ends, with its Chromium, when that pipe closes: its owner has dropped the
+//! request or died.
 
 use std::{
     env,
@@ -20,21 +21,21 @@ use tokio::{
     time,
 };
 
-use super::{Error, Shown, Source};
+use super::{Error, Page, Source};
 
 /// The name of the program.
 pub const PROGRAM: &str = "sandbox";
-/// Its command; `sandbox` takes the same.
+/// The subcommand of the program `sandbox`.
 const COMMAND: &str = "show-page";
-/// How much longer than the page the program may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes that it may answer.
+/// How much longer than the page's own limit the program may take.
+const EXTRA_TIME: Duration = Duration::from_secs(10);
+/// The largest answer in bytes.
 const ANSWER_BYTES: u64 = 128 << 20;
 
-/// What the program is asked.
+/// The request to the program.
 #[derive(Debug, Serialize, Deserialize)]
-struct Question {
-    /// The address, if the page is not here.
+struct Request {
+    /// The address; none if `html` is the page.
     url: Option<String>,
     #[serde(with = "base64")]
     html: Option<Vec<u8>>,
@@ -42,32 +43,36 @@ struct Question {
     limit: Duration,
 }
 
-pub(super) async fn show(chromium: &Path, source: Source, limit: Duration) -> Result<Shown, Error> {
+pub(super) async fn render(
+    chromium: &Path,
+    source: Source,
+    limit: Duration,
+) -> Result<Page, Error> {
     let beside = env::current_exe().unwrap_or_default();
     let program = find(&beside, env::var_os("PATH").as_deref()).ok_or(Error::Missing)?;
     let (url, html) = match source {
         Source::Web(url) => (Some(url), None),
         Source::Html(html) => (None, Some(html)),
     };
-    let question = Question { url, html, chromium: chromium.to_owned(), limit };
-    match time::timeout(limit + PATIENCE, ask(&program, &question)).await {
-        Ok(Ok(shown)) => Ok(shown),
+    let request = Request { url, html, chromium: chromium.to_owned(), limit };
+    match time::timeout(limit + EXTRA_TIME, ask(&program, &request)).await {
+        Ok(Ok(page)) => Ok(page),
         Ok(Err(error)) => Err(Error::Failed { program, reason: error.to_string() }),
-        Err(_) => Ok(Shown::failed(format!("it took longer than {limit:?}"))),
+        Err(_) => Ok(Page::failed(format!("it took longer than {limit:?}"))),
     }
 }
 
-async fn ask(program: &Path, question: &Question) -> io::Result<Shown> {
+async fn ask(program: &Path, request: &Request) -> io::Result<Page> {
     let mut command = Command::new(program);
     command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Not in our process group: a Ctrl-C for us is not for it.
+    // In its own process group: a Ctrl-C for this process must not reach it.
     let mut child = command.process_group(0).spawn()?;
     let mut input = child.stdin.take().expect("stdin was asked to be a pipe");
     let output = child.stdout.take().expect("stdout was asked to be a pipe");
     let mut errors = child.stderr.take().expect("stderr was asked to be a pipe");
-    let line = serde_json::to_string(question)? + "\n";
+    let line = serde_json::to_string(request)? + "\n";
     let (mut answer, mut words) = (String::new(), String::new());
-    // Written while it is read: a program that does not listen is heard nevertheless.
+    // Write and read at the same time: a program that does not read its input must not block us.
     let (written, read, _) = tokio::join!(
         input.write_all(line.as_bytes()),
         async { output.take(ANSWER_BYTES).read_to_string(&mut answer).await },
@@ -89,42 +94,44 @@ fn find(beside: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     [beside.with_file_name(PROGRAM)].into_iter().chain(on_path).find(|place| place.is_file())
 }
 
-/// The other side: shows the page that standard input asks for and prints it. Whether its owner still wanted it.
-pub fn answer_owner() -> io::Result<bool> {
+/// The program's side: renders the page that standard input asks for and prints it. Returns false
+/// if the owner closed the pipe before.
+pub fn answer_request() -> io::Result<bool> {
     use std::io::{BufRead as _, Write as _};
 
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let Question { url, html, chromium, limit } = serde_json::from_str(&line)?;
+    let Request { url, html, chromium, limit } = serde_json::from_str(&line)?;
     let source = match url {
         Some(url) => Source::Web(url),
         None => Source::Html(html.unwrap_or_default()),
     };
     let (sender, closed) = tokio::sync::oneshot::channel::<()>();
-    // Not a task of the runtime, which would wait for it at the end.
+    // A thread, not a blocking task of tokio: the tokio runtime would wait for a task at its end.
     std::thread::spawn(move || {
+        // An error of the pipe means the same as its end: the owner is gone.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         drop(sender);
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let shown = runtime.block_on(async {
+    let page = runtime.block_on(async {
         tokio::select! {
-            shown = super::fetch::show(&chromium, source, limit) => Some(shown),
+            page = super::fetch::render(&chromium, source, limit) => Some(page),
             _ = closed => None,
         }
     });
-    // What is being fetched in vain is not waited for either.
+    // Do not wait for a fetch that is still running.
     runtime.shutdown_background();
-    if let Some(shown) = &shown {
+    if let Some(page) = &page {
         let mut output = io::stdout().lock();
-        serde_json::to_writer(&mut output, shown)?;
+        serde_json::to_writer(&mut output, page)?;
         output.write_all(b"\n")?;
         output.flush()?;
     }
-    Ok(shown.is_some())
+    Ok(page.is_some())
 }
 
-/// Bytes in JSON.
+/// Bytes as Base64 in JSON.
 pub(super) mod base64 {
     use base64::{Engine as _, prelude::BASE64_STANDARD};
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de::Error as _};
@@ -151,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_program_beside_ours_comes_first() {
+    fn the_program_beside_this_one_comes_first() {
         let home = tempfile::tempdir().unwrap();
         let place = |directory: &str| home.path().join(directory).join(PROGRAM);
         for directory in ["ours", "empty", "other"] {
@@ -167,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn a_page_survives_the_way() {
-        let shown = Shown { text: "ü\n".into(), png: Some(vec![0, 255]), error: None };
-        let text = serde_json::to_string(&shown).unwrap();
-        assert_eq!(serde_json::from_str::<Shown>(&text).unwrap(), shown);
+    fn a_page_survives_serialization() {
+        let page = Page { text: "ü\n".into(), png: Some(vec![0, 255]), error: None };
+        let text = serde_json::to_string(&page).unwrap();
+        assert_eq!(serde_json::from_str::<Page>(&text).unwrap(), page);
     }
 }

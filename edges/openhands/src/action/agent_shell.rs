@@ -1,4 +1,4 @@
-//! The calls that a conversation makes to its shell.
+//! The tool calls for the shell of an agent.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -11,38 +11,38 @@ use tokio::sync::mpsc;
 use super::{ActionError, Watch, error::reason, relay::Relay};
 use crate::tools::{Listener, Tools};
 
-/// The size of the terminals: wide, so that programs do not fold their lines.
+/// Columns and rows of the terminals: wide, so that programs do not wrap their lines.
 const SIZE: (u16, u16) = (1000, 200);
-/// Lines that an observation shows, as agents know it from terminals with a history of about ten thousand
-/// lines and a screen. Of more output only the end is told.
+/// How many lines an observation shows: agents know terminals with a history of about ten thousand
+/// lines and a screen. Of longer output only the end is shown.
 pub(super) const LINES: usize = 10_500;
-/// Pieces of output that may wait to be relayed.
+/// Capacity of the queue of output pieces.
 const PIECES: usize = 16;
 
 /// The key that interrupts a command.
 const INTERRUPT: &str = "C-c";
-/// Pauses after each press of Ctrl-C, in which a cancelled command may end. Between two programs of one command
-/// a shell may lose the key, so it is pressed again. After the last pause the caller is told that the action was
-/// cancelled, and the command goes on.
+/// How long a cancelled command may take to end after each press of Ctrl-C. Between two programs of
+/// one command a shell may lose the key, so it is pressed again. After the last pause the caller
+/// gets *Cancelled*, and the command goes on.
 const INTERRUPT_PAUSES: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_millis(700), Duration::from_secs(1)];
 
-/// A shell of an agent, by its name.
+/// The shell of an agent.
 #[derive(Debug, Clone)]
 pub(super) struct AgentShell<T> {
     pub(super) tools: T,
     pub(super) name: ShellName,
 }
 
-/// The outcome of a call that waits for a command.
-pub(super) enum Answered {
-    /// The command has ended, or the wait for it.
+/// The result of a call that waits for a command.
+pub(super) enum WaitResult {
+    /// The command has ended, or the wait for it has.
     State(CommandState),
-    /// The caller has cancelled; the state is known if the command ended at that.
+    /// The caller has cancelled. The state is known if the command ended because of that.
     Cancelled(Option<CommandState>),
-    /// The tool answered with an error.
+    /// The tool returned an error.
     Failed(WireError),
-    /// Another call failed on the way.
+    /// Another call, such as reading output or pressing a key, failed meanwhile.
     Lost(ActionError),
 }
 
@@ -67,28 +67,28 @@ impl<T: Tools> AgentShell<T> {
         Ok(())
     }
 
-    /// Runs a text and waits for it.
-    pub(super) async fn run(&self, text: &str, wait: WaitOptions, watch: Watch<'_>) -> Answered {
+    /// Runs a command and waits for it.
+    pub(super) async fn run(&self, text: &str, wait: WaitOptions, watch: Watch<'_>) -> WaitResult {
         let command = text.to_owned();
         let params = shell::RunParams { shell: self.name.clone(), command, create: false, wait };
         self.watched::<shell::Run>(&params, None, watch).await
     }
 
-    /// Waits for a command; for the latest one if it has no number. The output begins at `from`.
+    /// Waits for the command with this number, or for the latest one. The output begins at `from`.
     pub(super) async fn wait(
         &self,
         number: Option<u64>,
         from: Option<u64>,
         wait: WaitOptions,
         watch: Watch<'_>,
-    ) -> Answered {
+    ) -> WaitResult {
         let params = shell::WaitParams { shell: self.name.clone(), command: number, from, wait };
         self.watched::<shell::Wait>(&params, from, watch).await
     }
 
-    /// The state of a command now, with its output from this offset on; of the latest one if it has no number.
-    /// None if there is no such command, or others have been run since.
-    pub(super) async fn look(
+    /// The present state of the command with this number, or of the latest one, with its output
+    /// from an offset on. `None` if there is no such command, or if others were run since.
+    pub(super) async fn command_state(
         &self,
         number: Option<u64>,
         from: Option<u64>,
@@ -108,7 +108,7 @@ impl<T: Tools> AgentShell<T> {
 
     /// Types a text and presses Enter.
     pub(super) async fn type_text(&self, text: &str) -> Result<(), ActionError> {
-        // Each line ends with what the Enter key sends.
+        // The Enter key sends a carriage return.
         let text = text.replace('\n', "\r");
         let params = shell::InputParams { shell: self.name.clone(), text, enter: true };
         self.call::<shell::Input>(&params).await?;
@@ -122,9 +122,14 @@ impl<T: Tools> AgentShell<T> {
         Ok(())
     }
 
-    /// Calls a tool that waits for a command, relays its output if the caller wants that, and interrupts the
-    /// command if the caller cancels.
-    async fn watched<M>(&self, params: &M::Params, from: Option<u64>, watch: Watch<'_>) -> Answered
+    /// Calls a tool that waits for a command. Relays the output if the caller wants it, and
+    /// interrupts the command if the caller cancels.
+    async fn watched<M>(
+        &self,
+        params: &M::Params,
+        from: Option<u64>,
+        watch: Watch<'_>,
+    ) -> WaitResult
     where
         M: MethodType<Result = CommandState>,
         M::Params: Sync,
@@ -153,35 +158,35 @@ impl<T: Tools> AgentShell<T> {
             }
             Ok(state)
         };
-        let answered = tokio::select! {
-            // First, so that the shell has the command before anything is pressed for it.
+        let result = tokio::select! {
+            // The call comes first, so that the shell has the command before any key is pressed.
             biased;
-            answered = relaying => answered,
+            result = relaying => result,
             () = watch.cancellation.cancelled() => return self.interrupt(call).await,
         };
-        match answered {
-            Ok(state) => Answered::State(state),
-            Err(Failure::Wire(error)) => Answered::Failed(error),
-            Err(Failure::Relay(error)) => Answered::Lost(error),
+        match result {
+            Ok(state) => WaitResult::State(state),
+            Err(Failure::Wire(error)) => WaitResult::Failed(error),
+            Err(Failure::Relay(error)) => WaitResult::Lost(error),
         }
     }
 
-    /// Presses Ctrl-C for the command whose call this is.
+    /// Presses Ctrl-C for the command that `call` waits for.
     async fn interrupt(
         &self,
         mut call: Pin<&mut impl Future<Output = Result<CommandState, WireError>>>,
-    ) -> Answered {
+    ) -> WaitResult {
         for pause in INTERRUPT_PAUSES {
             if let Err(error) = self.press(INTERRUPT).await {
-                return Answered::Lost(error);
+                return WaitResult::Lost(error);
             }
             match tokio::time::timeout(pause, call.as_mut()).await {
-                Ok(Ok(state)) => return Answered::Cancelled(Some(state)),
-                Ok(Err(error)) => return Answered::Failed(error),
+                Ok(Ok(state)) => return WaitResult::Cancelled(Some(state)),
+                Ok(Err(error)) => return WaitResult::Failed(error),
                 Err(_) => {}
             }
         }
-        Answered::Cancelled(None)
+        WaitResult::Cancelled(None)
     }
 
     async fn call<M: MethodType>(&self, params: &M::Params) -> Result<M::Result, ActionError>
@@ -194,7 +199,7 @@ impl<T: Tools> AgentShell<T> {
     }
 }
 
-/// Parameters of a shell for an agent.
+/// The parameters of a new shell for an agent.
 pub(super) fn create_params() -> shell::CreateParams {
     let (columns, rows) = SIZE;
     shell::CreateParams { columns: Some(columns), rows: Some(rows), ..Default::default() }

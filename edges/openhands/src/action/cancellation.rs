@@ -1,8 +1,8 @@
-//! Cancels an action that is under way.
+//! Cancels a running action.
 
 use tokio::sync::SetOnce;
 
-/// Cancels an action, once and for good. A running command or cell is interrupted as by Ctrl-C; an action
+/// Cancels an action, permanently. A running command or cell is interrupted as by Ctrl-C; an action
 /// that has not begun does not begin.
 #[derive(Debug, Default)]
 pub struct Cancellation(SetOnce<()>);

@@ -9,16 +9,16 @@ use tokio::sync::mpsc;
 
 use super::{
     ActionError, Cell, CellObservation, CellOutcome, OutputPiece, OutputSink, Picture, Renewal,
-    Watch, ask::milliseconds, error::reason, harmless::Harmless,
+    Watch, error::reason, parsed_run::milliseconds, terminal_filter::TerminalFilter,
 };
 use crate::tools::{Listener, Tools};
 
-/// How long a cell may take if the caller names no limit.
-const USUAL_LIMIT: Duration = Duration::from_secs(120);
-/// Pieces of output that may wait to be relayed.
+/// The default time limit of a cell.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
+/// Capacity of the queue of output pieces.
 const PIECES: usize = 16;
 
-/// Runs a cell in the kernel of a shell. If the future is dropped, a cell that runs goes on.
+/// Runs a cell in the kernel of a shell. If the future is dropped, a running cell goes on.
 pub(super) async fn run<T: Tools>(
     tools: &T,
     shell: shell::ShellName,
@@ -26,7 +26,7 @@ pub(super) async fn run<T: Tools>(
     timeout: Option<Duration>,
     watch: Watch<'_>,
 ) -> Result<CellObservation, ActionError> {
-    let limit = timeout.unwrap_or(USUAL_LIMIT);
+    let limit = timeout.unwrap_or(DEFAULT_LIMIT);
     let params = cell::RunParams {
         shell,
         code: cell.code,
@@ -45,7 +45,7 @@ pub(super) async fn run<T: Tools>(
         })
     };
     let (answer, ()) = tokio::join!(call, pass_on(pieces, watch.output));
-    let lost = |error| ActionError::Internal(format!("the cell was lost: {error}"));
+    let lost = |error| ActionError::Internal(format!("the task of the cell failed: {error}"));
     let result = answer.map_err(lost)?.map_err(|error| failure(error, limit))?;
     Ok(observation(result, limit))
 }
@@ -54,7 +54,7 @@ fn observation(result: cell::RunResult, limit: Duration) -> CellObservation {
     let picture = |cell::Picture { media_type, base64 }| Picture { media_type, base64 };
     CellObservation {
         text: result.text,
-        left_out: result.omitted_bytes,
+        omitted_bytes: result.omitted_bytes,
         pictures: result.pictures.into_iter().map(picture).collect(),
         outcome: match result.ended {
             cell::CellEnding::Finished => CellOutcome::Finished,
@@ -63,7 +63,7 @@ fn observation(result: cell::RunResult, limit: Duration) -> CellObservation {
             cell::CellEnding::KernelDied => CellOutcome::KernelDied,
         },
         renewal: result.new_kernel.map(|why| match why {
-            cell::NewKernel::Restarted => Renewal::AsAsked,
+            cell::NewKernel::Restarted => Renewal::Requested,
             cell::NewKernel::WasStuck => Renewal::WasStuck,
         }),
         cwd: result.cwd.into(),
@@ -75,9 +75,9 @@ fn failure(error: WireError, limit: Duration) -> ActionError {
     let text = error.message().to_owned();
     match reason(&error).as_deref() {
         Some("unavailable") => ActionError::Unavailable(text),
-        Some("busy") => {
-            ActionError::Refused(format!("{text}: `run_ipython` with `restart` = `true` does that"))
-        }
+        Some("busy") => ActionError::Refused(format!(
+            "{text}: restart it with `run_ipython` and `restart` = `true`"
+        )),
         Some("directory" | "invalid") => ActionError::Invalid(text),
         Some("kernelEnded" | "restarted") => ActionError::Gone(text),
         Some("system") => ActionError::Internal(text),
@@ -89,17 +89,17 @@ fn failure(error: WireError, limit: Duration) -> ActionError {
     }
 }
 
-/// Relays what a cell prints, without questions to a terminal.
+/// Relays the output of a cell, without escape sequences that query a terminal.
 async fn pass_on(mut pieces: mpsc::Receiver<Box<RawValue>>, sink: Option<&OutputSink>) {
-    let mut harmless = Harmless::default();
+    let mut filter = TerminalFilter::default();
     while let (Some(piece), Some(sink)) = (pieces.recv().await, sink) {
         match serde_json::from_str::<cell::CellProgress>(piece.get()) {
             Ok(cell::CellProgress { text }) => {
-                let text = harmless.pass(&text);
-                // A receiver that has gone does not matter: the observation has everything.
+                let text = filter.pass(&text);
+                // A receiver that is gone does not matter: the observation contains everything.
                 let _ = sink.send(OutputPiece { text, place: None }).await;
             }
-            Err(error) => tracing::warn!(%error, "a piece of a cell's output cannot be read"),
+            Err(error) => tracing::warn!(%error, "cannot parse a piece of a cell's output"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Whether a text is one command or several.
+//! Decides whether a text is one command or several.
 //!
-//! Commands that stand on lines of their own are several: the first could end the shell or read the
-//! rest as its input, and there would be one exit code for all of them. What is joined by operators,
-//! or by being one compound command, is one.
+//! Commands on separate lines are several: the first could end the shell or read the rest as its
+//! input, and there would be one exit code for all of them. Commands that are joined by operators,
+//! or that form one compound command, are one.
 
 use std::{path::Path, process::Stdio};
 
@@ -11,16 +11,17 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 
 use super::tokens::tokens;
 
-/// How a shell would take a text.
+/// How a shell would interpret a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Commands {
     /// Nothing but comments and blanks.
     None,
-    /// One command; also a text that cannot be parsed, or is too deep for it: the shell may know better.
+    /// One command. Also a text that cannot be parsed, or is nested too deeply to be parsed: bash
+    /// decides.
     One,
-    /// Several, each with the comments that follow it.
+    /// Several commands, each with the comments that follow it.
     Several(Vec<String>),
-    /// The beginning of a command: a quote, a heredoc or a compound command is still open.
+    /// An incomplete command: a quote, a heredoc or a compound command is still open.
     Unfinished,
 }
 
@@ -41,9 +42,9 @@ pub(super) fn parse(text: &str) -> Commands {
         1 => return Commands::One,
         _ => {}
     }
-    // The first one has the comments before it too.
+    // The first command includes the comments before it.
     let mut starts = vec![Some(0)];
-    // The parser counts characters. Their places are looked up on one way through the text.
+    // The parser counts characters. Their byte offsets are found in one pass over the text.
     let mut places = text.char_indices().map(|(place, _)| place).enumerate();
     starts.extend(commands.iter().skip(1).map(|command| {
         let index = command.location()?.start.index;
@@ -53,15 +54,15 @@ pub(super) fn parse(text: &str) -> Commands {
         let end = starts.get(number + 1).copied().unwrap_or(Some(text.len()));
         Some(text[starts[number]?..end?].trim().to_owned())
     };
-    // The parser does not know where some commands begin; their text is then its own print.
+    // The parser does not know the position of some commands; then its own printout is used.
     let piece = |(number, command): (usize, &brush_parser::ast::CompleteCommand)| {
         piece(number).unwrap_or_else(|| command.to_string())
     };
     Commands::Several(commands.iter().enumerate().map(piece).collect())
 }
 
-/// Parses a text, and asks bash about a text that seems unfinished: an agent that is told to finish a
-/// command which is whole would be stuck.
+/// Parses a text. If it seems unfinished, asks bash: an agent that is asked to finish a complete
+/// command would be stuck.
 pub(super) async fn parse_with(bash: &Path, text: &str) -> Commands {
     match parse(text) {
         Commands::Unfinished if !bash_complains(bash, text).await => Commands::One,
@@ -69,7 +70,7 @@ pub(super) async fn parse_with(bash: &Path, text: &str) -> Commands {
     }
 }
 
-/// Lets bash read a text without running it.
+/// Lets bash check the syntax of a text without running it.
 async fn bash_complains(bash: &Path, text: &str) -> bool {
     let mut command = Command::new(bash);
     command.arg("-n").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -77,7 +78,7 @@ async fn bash_complains(bash: &Path, text: &str) -> bool {
     let input = child.stdin.take();
     let write = async {
         if let Some(mut input) = input {
-            // If bash does not want to read all of it, it has something to say about it.
+            // If bash does not read all of its input, it has already reported an error.
             let _ = input.write_all(text.as_bytes()).await;
         }
     };
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn blank_texts_and_comments_are_no_command() {
         for text in ["", "  ", "# only a comment", "# a\n# b\n"] {
             assert_eq!(parse(text), Commands::None, "{text:?}");
         }

@@ -1,109 +1,110 @@
-//! Why an action was not carried out.
+//! Errors of actions.
 
 use std::{path::PathBuf, time::Duration};
 
 use bridge_protocol::{ErrorKind as WireKind, WireError};
 use serde_json::Value;
 
-/// Why an action was not carried out. Whatever it is, the next action is tried afresh.
+/// Why an action was not carried out. No error affects the next action.
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
-    /// This machine or this server cannot do that. The text says what is missing.
+    /// This machine or this server cannot do it. The text says what is missing.
     #[error("{0}")]
     Unavailable(String),
-    /// The shell or kernel of the action ended under it. Ask again for a new one.
+    /// The shell or kernel ended during the action. The next action gets a new one.
     #[error("{0}")]
     Gone(String),
-    /// There is no such shell, or it has ended. Nothing was run in it.
+    /// The shell does not exist, or has ended. Nothing was run in it.
     #[error("{0}")]
     NoShell(String),
-    /// It took too long and was given up.
-    #[error("it took longer than {:?} s and was given up; allow more time", .0.as_secs_f64())]
+    /// The time limit has passed.
+    #[error("it took longer than {:?} s: allow more time", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// Somebody cancelled it.
-    #[error("it was called off")]
+    /// The action was cancelled.
+    #[error("the action was cancelled")]
     Cancelled,
-    /// Not now, or not like this.
+    /// It is not possible now, or not in this way.
     #[error("{0}")]
     Refused(String),
-    /// The arguments make no sense together; the text says which to change.
+    /// The arguments contradict each other; the text says which to change.
     #[error("{0}")]
     Invalid(String),
-    /// One argument cannot be right.
+    /// One argument is not valid.
     #[error("Invalid `{name}` parameter: {value}. {hint}")]
     Argument {
-        /// Its name.
+        /// The name of the argument.
         name: &'static str,
-        /// Its value.
+        /// The value of the argument.
         value: String,
-        /// A description of a good one.
+        /// What a valid value looks like.
         hint: String,
     },
-    /// A file whose text is not in UTF-8, where nothing else will do.
-    #[error("{} is not encoded in UTF-8; convert it, or look at it with a view", .0.display())]
+    /// The file is not encoded in UTF-8, which this action needs.
+    #[error("{} is not encoded in UTF-8: convert it, or view it", .0.display())]
     NotUtf8(PathBuf),
-    /// A text that is several commands.
-    #[error("the text is {} commands; run them one by one or join them with && or ;", .0.len())]
+    /// The text is more than one command.
+    #[error("the text is {} commands: run them one by one, or join them with && or ;", .0.len())]
     SeveralCommands(Vec<String>),
-    /// A file could not be found, read, removed and so on.
+    /// A file could not be found, read or removed.
     #[error(transparent)]
     File(#[from] FileError),
     /// A file could not be written.
     #[error(transparent)]
     Unwritten(FileError),
-    /// The runtime could not be called: there is none, several fit, it went away, or the caller may not.
+    /// The runtime could not be called: there is none, several fit, it is gone, or the caller may
+    /// not call it.
     #[error("{}", .0.message())]
     Call(WireError),
-    /// Our fault, or the operating system's.
+    /// An error in the edge, or of the operating system.
     #[error("{0}")]
     Internal(String),
 }
 
-/// Why a `file/*` tool did nothing.
+/// The error of a `file/*` tool.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct FileError {
     /// The problem, for programs.
     pub problem: FileProblem,
-    /// A sentence for people, in the words of the runtime.
+    /// The message of the runtime, for people.
     pub text: String,
 }
 
-/// A problem of a file, or of a change of it.
+/// The problem of an operation on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileProblem {
     /// The path leads out of the workspace.
     Escapes,
-    /// Nothing is there.
+    /// The path does not exist.
     NotFound,
-    /// Something is there already.
+    /// The path exists already.
     Exists,
-    /// It is a directory.
+    /// The path is a directory.
     IsDirectory,
-    /// The user of the runtime may not do that.
+    /// The user of the runtime has no permission.
     Denied,
     /// The file has more bytes than the limit.
     TooLarge {
-        /// Its bytes.
+        /// Size of the file in bytes.
         size: u64,
         /// The limit.
         limit: u64,
     },
-    /// Its content is not text.
+    /// The content is not text.
     Binary,
     /// The text to replace and the new text are equal.
     SameText,
     /// The text to replace does not occur.
     NoMatch,
     /// The text to replace occurs more than once, in these lines.
-    Several(Vec<usize>),
+    SeveralMatches(Vec<usize>),
     /// No edit of this file is remembered.
     NoHistory,
     /// The file has changed since it was read.
     Changed,
-    /// The operating system failed.
+    /// An error of the operating system.
     System,
-    /// Another reason; the text says which.
+    /// Another problem; the text describes it.
     Other,
 }
 
@@ -120,11 +121,11 @@ pub enum ErrorKind {
     Cancelled,
     /// See [`ActionError::Refused`].
     Refused,
-    /// A path that leads out of the workspace.
+    /// The path leads out of the workspace.
     OutsideWorkspace,
-    /// There is no such file.
+    /// The file does not exist.
     NotFound,
-    /// The user of the server may not do that.
+    /// The user of the server has no permission.
     Permission,
     /// See [`ActionError::Invalid`].
     Invalid,
@@ -133,7 +134,7 @@ pub enum ErrorKind {
 }
 
 impl ActionError {
-    /// Its class.
+    /// The class of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unavailable(_) => ErrorKind::Unavailable,
@@ -194,12 +195,12 @@ impl ActionError {
 }
 
 impl FileError {
-    /// An error that the edge itself has found.
+    /// An error that the edge itself has detected.
     pub(super) fn new(problem: FileProblem, text: impl Into<String>) -> Self {
         Self { problem, text: text.into() }
     }
 
-    /// The error of a `file/*` tool; none if the tool was not called at all.
+    /// Reads the error of a `file/*` tool; `None` if the tool was not called.
     fn read(error: &WireError) -> Option<Self> {
         let problem = match reason(error)?.as_str() {
             "escapes" => FileProblem::Escapes,
@@ -209,7 +210,7 @@ impl FileError {
             "denied" => FileProblem::Denied,
             "binary" => FileProblem::Binary,
             "sameText" => FileProblem::SameText,
-            // Where the size counts, the edge looks it up.
+            // Code that shows the size looks it up.
             "tooLarge" => FileProblem::TooLarge { size: 0, limit: 0 },
             "noMatch" => FileProblem::NoMatch,
             "noHistory" => FileProblem::NoHistory,
@@ -221,14 +222,14 @@ impl FileError {
     }
 }
 
-/// The exact reason of an error, for programs (`data.reason`).
+/// The reason of an error, for programs (`data.reason`).
 pub(super) fn reason(error: &WireError) -> Option<String> {
     let data: Value = serde_json::from_str(error.data()?.get()).ok()?;
     Some(data.get("reason")?.as_str()?.to_owned())
 }
 
 impl ErrorKind {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 10] = [
         Self::Unavailable,
         Self::Gone,
@@ -242,7 +243,7 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// Its name on a wire.
+    /// The name of the class on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",

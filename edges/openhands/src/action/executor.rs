@@ -1,4 +1,4 @@
-//! Carries actions out.
+//! Carries out actions.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,57 +19,58 @@ use super::{
     Action, ActionError, Cancellation, Observation, OutputSink, Page, Request, Run, RunIn,
     RunObservation, Screenshot,
     agent_shell::create_params,
-    ask::{Patience, milliseconds},
     cells,
-    conversation::Conversation,
+    command_tracker::CommandTracker,
     error::reason,
     files::Files,
+    parsed_run::{WaitLimits, milliseconds},
 };
 use crate::tools::{Listener, Tools};
 
-/// The directory for pictures of web pages, in the initial directory.
+/// The directory for screenshots of web pages, in the initial directory.
 const PICTURES: &str = ".browser_screenshots";
 
-/// How actions are carried out.
+/// The settings of an executor.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The name of the main shell. A shell of this name that exists is used as it is.
+    /// The name of the main shell. An existing shell of this name is used.
     pub main: ShellName,
-    /// The program that judges whether a text is a whole command.
+    /// The bash that checks whether a command is complete.
     pub bash: PathBuf,
-    /// A command that is silent for so long is no longer waited for, unless it blocks.
+    /// How long a command may print nothing before the wait for it ends. Does not apply to blocking
+    /// commands.
     pub quiet: Duration,
     /// Whether web pages are shown.
     pub pages: bool,
 }
 
-/// How an action is watched while it is under way.
+/// How a caller follows an action.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch<'a> {
-    /// Takes what it prints as it comes.
+    /// Receives output as it comes.
     pub output: Option<&'a OutputSink>,
-    /// Cancels it.
+    /// Cancels the action.
     pub cancellation: &'a Arc<Cancellation>,
 }
 
-/// Carries out the actions of one agent with the tools of one runtime. Actions may come at the same time.
+/// Carries out the actions of one agent with the tools of one runtime. Actions may overlap.
 #[derive(Debug)]
 pub struct Executor<T> {
     settings: Settings,
     tools: T,
-    /// Commands in the main shell wait here for one another, in their order.
-    conversation: Mutex<Conversation<T>>,
+    /// Locked by the running command of the main shell; other commands wait here, in order.
+    tracker: Mutex<CommandTracker<T>>,
     /// Whether the main shell was closed since its last command.
     is_closed: AtomicBool,
     files: Files<T>,
 }
 
 impl<T: Tools> Executor<T> {
-    /// Starts nothing yet.
+    /// Does not start anything.
     pub fn new(settings: Settings, tools: T) -> Self {
         let Settings { main, bash, .. } = &settings;
         Self {
-            conversation: Mutex::new(Conversation::new(tools.clone(), main.clone(), bash.clone())),
+            tracker: Mutex::new(CommandTracker::new(tools.clone(), main.clone(), bash.clone())),
             is_closed: AtomicBool::new(false),
             files: Files::new(tools.clone()),
             tools,
@@ -77,9 +78,9 @@ impl<T: Tools> Executor<T> {
         }
     }
 
-    /// Starts the main shell before anybody needs it, and waits for its first prompt.
+    /// Starts the main shell in advance, and waits for its first prompt.
     pub async fn start_shell(&self) -> Result<(), ActionError> {
-        self.conversation.lock().await.open().await
+        self.tracker.lock().await.open().await
     }
 
     /// The directory in which the main shell starts.
@@ -87,7 +88,8 @@ impl<T: Tools> Executor<T> {
         self.tools.directory().await.map_err(ActionError::Call)
     }
 
-    /// The directory of the main shell at its latest prompt, or where it would start.
+    /// The directory of the main shell at its latest prompt, or the directory in which it would
+    /// start.
     pub async fn current_directory(&self) -> Result<PathBuf, ActionError> {
         match self.main_shell().await? {
             Some(shell) => Ok(shell.cwd.into()),
@@ -95,8 +97,8 @@ impl<T: Tools> Executor<T> {
         }
     }
 
-    /// Carries an action out. If the future is dropped, a command or a cell goes on, and an operation on a file is
-    /// finished.
+    /// Carries out an action. If the future is dropped, a command or a cell goes on, and a file
+    /// operation runs to its end.
     pub async fn execute(
         &self,
         request: Request,
@@ -105,11 +107,11 @@ impl<T: Tools> Executor<T> {
         match request.action {
             Action::Run(run) => {
                 let limit = request.timeout.filter(|limit| !limit.is_zero());
-                let patience = Patience { quiet: self.settings.quiet, limit };
+                let limits = WaitLimits { quiet: self.settings.quiet, limit };
                 let observed = match &run.shell {
-                    RunIn::Main => self.run_in_main(&run, patience, watch).await,
+                    RunIn::Main => self.run_in_main(&run, limits, watch).await,
                     RunIn::Fresh { cwd } => {
-                        self.run_in_fresh(&run, cwd.as_deref(), patience, watch).await
+                        self.run_in_fresh(&run, cwd.as_deref(), limits, watch).await
                     }
                 };
                 observed.map(Observation::Run)
@@ -131,14 +133,14 @@ impl<T: Tools> Executor<T> {
         Ok(self.main_shell().await?.is_some())
     }
 
-    /// Carries out what is neither a command nor a cell.
+    /// Carries out an action that is neither a command nor a cell.
     async fn act(
         &self,
         action: Action,
         timeout: Option<Duration>,
     ) -> Result<Observation, ActionError> {
         match action {
-            Action::Run(_) | Action::RunIpython(_) => unreachable!("they were carried out"),
+            Action::Run(_) | Action::RunIpython(_) => unreachable!("execute handles them"),
             Action::Read(read) => self.files.read(&self.absolute(&read.path).await?, &read).await,
             Action::Write(write) => {
                 let path = self.absolute(&write.path).await?;
@@ -165,7 +167,7 @@ impl<T: Tools> Executor<T> {
         }
     }
 
-    /// Ends the main shell, and with it its kernel. Does not wait for a command that runs there.
+    /// Ends the main shell with its kernel. Does not wait for a running command.
     async fn close(&self) -> Result<(), ActionError> {
         let params = shell::ShellRef { shell: self.settings.main.clone() };
         let closed = self.tools.call::<shell::Close>(&params, Listener::default()).await;
@@ -179,25 +181,25 @@ impl<T: Tools> Executor<T> {
     async fn run_in_main(
         &self,
         run: &Run,
-        patience: Patience,
+        limits: WaitLimits,
         watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
-        // First come, first served: the lock is fair.
-        let mut conversation = tokio::select! {
-            conversation = self.conversation.lock() => conversation,
+        // The lock is fair: first come, first served.
+        let mut tracker = tokio::select! {
+            tracker = self.tracker.lock() => tracker,
             () = watch.cancellation.cancelled() => return Err(ActionError::Cancelled),
         };
         if self.is_closed.swap(false, Ordering::SeqCst) {
-            conversation.reset();
+            tracker.reset();
         }
-        conversation.run(run, patience, watch).await
+        tracker.run(run, limits, watch).await
     }
 
     async fn run_in_fresh(
         &self,
         run: &Run,
         cwd: Option<&Path>,
-        patience: Patience,
+        limits: WaitLimits,
         watch: Watch<'_>,
     ) -> Result<RunObservation, ActionError> {
         let cwd = match cwd {
@@ -209,7 +211,7 @@ impl<T: Tools> Executor<T> {
         let shell = created.map_err(ActionError::of_shell)?.shell;
         let _closing = CloseLater { tools: self.tools.clone(), shell: shell.clone() };
         let (tools, bash) = (self.tools.clone(), self.settings.bash.clone());
-        Conversation::with_new(tools, shell, bash).run(run, patience, watch).await
+        CommandTracker::with_new(tools, shell, bash).run(run, limits, watch).await
     }
 
     async fn change<M: MethodType<Result = Empty>>(
@@ -226,7 +228,7 @@ impl<T: Tools> Executor<T> {
         Ok(Observation::Done { path })
     }
 
-    /// A path that may be relative to the directory of the main shell.
+    /// The path as an absolute one. Relative paths begin in the directory of the main shell.
     async fn absolute(&self, path: &Path) -> Result<PathBuf, ActionError> {
         if path.is_absolute() {
             return Ok(path.to_owned());
@@ -245,7 +247,7 @@ impl<T: Tools> Executor<T> {
 
     async fn browse(&self, url: String, timeout: Option<Duration>) -> Result<Page, ActionError> {
         if !self.settings.pages {
-            let reason = "no web pages are shown here; fetch them with a command, such as curl";
+            let reason = "web pages are not available here: fetch them with a command such as curl";
             return Err(ActionError::Unavailable(reason.into()));
         }
         let url = if url.starts_with("http://") || url.starts_with("https://") {
@@ -268,27 +270,27 @@ impl<T: Tools> Executor<T> {
             }
         })?;
         let screenshot = match png_base64 {
-            Some(base64) => Some(self.keep_picture(base64).await?),
+            Some(base64) => Some(self.save_picture(base64).await?),
             None => None,
         };
         Ok(Page { url, text, screenshot, error })
     }
 
-    /// Keeps a picture in the initial directory, if that can be.
-    async fn keep_picture(&self, base64: String) -> Result<Screenshot, ActionError> {
+    /// Saves a screenshot in the initial directory, if possible.
+    async fn save_picture(&self, base64: String) -> Result<Screenshot, ActionError> {
         let png = BASE64_STANDARD.decode(&base64).map_err(|error| {
-            ActionError::Internal(format!("the picture of the page cannot be read: {error}"))
+            ActionError::Internal(format!("the screenshot cannot be decoded: {error}"))
         })?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("{PICTURES}/screenshot_{}.png", now.as_millis());
         let path = self.initial_directory().await?.join(name);
-        let is_kept = self.files.keep(&path, base64).await;
-        Ok(Screenshot { png, path: is_kept.then_some(path) })
+        let is_saved = self.files.save_picture(&path, base64).await;
+        Ok(Screenshot { png, path: is_saved.then_some(path) })
     }
 }
 
-/// Closes a shell that was made for one command when that command has ended, even if nobody waits for it any
-/// longer.
+/// Closes a shell that was made for one command when that command has ended, even if nobody waits
+/// for the command any more.
 struct CloseLater<T: Tools> {
     tools: T,
     shell: ShellName,
@@ -299,11 +301,12 @@ impl<T: Tools> Drop for CloseLater<T> {
         let (tools, shell) = (self.tools.clone(), self.shell.clone());
         tokio::spawn(async move {
             let wait = shell::WaitParams { shell: shell.clone(), ..Default::default() };
-            // No command, or no such shell any more: both end the wait.
+            // An error means that there is no command or no shell: then there is nothing to wait
+            // for.
             let _ = tools.call::<shell::Wait>(&wait, Listener::default()).await;
             let close = shell::ShellRef { shell };
             if let Err(error) = tools.call::<shell::Close>(&close, Listener::default()).await {
-                tracing::debug!(shell = %close.shell, %error, "a shell for one command was not closed");
+                tracing::debug!(shell = %close.shell, %error, "cannot close the shell of one command");
             }
         });
     }

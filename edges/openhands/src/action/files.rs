@@ -14,30 +14,30 @@ use bridge_protocol::methods::file;
 use sandbox_files::{LINES_REPORTED, line_count, media_type_by_name};
 
 use super::{
-    ActionError, Edit, EditCommand, EditObservation, Edition, FileError, FileProblem, Observation,
-    Read, ReadAs, ReadContent, Write,
+    ActionError, Edit, EditCommand, EditObservation, EditOutcome, FileError, FileProblem,
+    Observation, Read, ReadAs, ReadContent, Write,
     text_edit::{self, TextEdit},
 };
 use crate::tools::Tools;
 use access::Document;
 
-/// Extensions of files that are handed over as data.
+/// Extensions of files that are returned as data.
 const MEDIA: [&str; 9] = ["png", "jpg", "jpeg", "bmp", "gif", "pdf", "mp4", "webm", "ogg"];
-/// Extensions of documents, which no editor of text shall touch.
+/// Extensions of documents, which are not edited as text.
 const DOCUMENTS: [&str; 8] = ["docx", "xlsx", "pptx", "pdf", "mp3", "wav", "m4a", "flac"];
-/// The mode of new files: agent and user are often of one group.
+/// The mode of new files: agent and user often share a group.
 const NEW_FILE_MODE: u32 = 0o664;
-/// How often an edit is tried anew because somebody else has changed the file since it was read.
+/// How often a change is tried if others change the file in between.
 const ATTEMPTS: usize = 5;
-/// Bytes of created files that are remembered for undo.
+/// Limit for the bytes of created files that are remembered for undo.
 const CREATED_BYTES: usize = 8 << 20;
 
 /// The files of a runtime, as an agent uses them. All paths are absolute.
 #[derive(Debug)]
 pub(crate) struct Files<T> {
     tools: T,
-    /// Files that the agent has created, with their first text. Undoing a creation does not remove the file; it only
-    /// undoes what came later.
+    /// Files that the agent has created, with their first text. Undo never removes a created file;
+    /// it only undoes later changes.
     created: Mutex<HashMap<PathBuf, String>>,
 }
 
@@ -63,7 +63,7 @@ impl<T: Tools> Files<T> {
         Ok(Observation::Read { path, content })
     }
 
-    /// Writes lines of a file, or all of it.
+    /// Writes some lines of a file, or the whole file.
     pub(crate) async fn write(&self, path: &Path, write: &Write) -> Result<(), ActionError> {
         let new = write.content.clone() + "\n";
         let mut params = write_params(path, String::new());
@@ -76,7 +76,7 @@ impl<T: Tools> Files<T> {
                     params.mode = Some(NEW_FILE_MODE);
                 }
                 Err(error) => return Err(error),
-                // Every file in UTF-8 has lines, even one that is not for people.
+                // Any UTF-8 file can be written by lines, even one that is not text.
                 Ok((old, version)) => {
                     let old = String::from_utf8(old)
                         .map_err(|_| ActionError::NotUtf8(path.to_owned()))?;
@@ -89,14 +89,14 @@ impl<T: Tools> Files<T> {
                 }
             }
             match self.call::<file::Write>(&params).await {
-                Err(ActionError::File(error)) if is_worth_another(&error, attempts) => {}
+                Err(ActionError::File(error)) if should_retry(&error, attempts) => {}
                 written => return written.map(drop),
             }
         }
     }
 
-    /// Keeps a picture. Returns whether it could be kept.
-    pub(crate) async fn keep(&self, path: &Path, base64: String) -> bool {
+    /// Saves a screenshot. Returns whether that was possible.
+    pub(crate) async fn save_picture(&self, path: &Path, base64: String) -> bool {
         let params = file::WriteParams {
             text: None,
             base64: Some(base64),
@@ -105,7 +105,7 @@ impl<T: Tools> Files<T> {
         match self.call::<file::Write>(&params).await {
             Ok(_) => true,
             Err(error) => {
-                tracing::debug!(%error, "a picture of a page could not be kept");
+                tracing::debug!(%error, "cannot save a screenshot");
                 false
             }
         }
@@ -115,28 +115,30 @@ impl<T: Tools> Files<T> {
     pub(crate) async fn edit(&self, path: &Path, edit: &Edit) -> Result<Observation, ActionError> {
         self.check_path(path, edit).await?;
         let edition = match &edit.command {
-            EditCommand::Wrong { reason, .. } => return Err(ActionError::Invalid(reason.clone())),
+            EditCommand::Invalid { reason, .. } => {
+                return Err(ActionError::Invalid(reason.clone()));
+            }
             EditCommand::Create { text } => {
                 self.create(path, text).await?;
-                Edition::Created { text: text.clone() }
+                EditOutcome::Created { text: text.clone() }
             }
-            EditCommand::View => Edition::Viewed(self.view(path, None).await?),
+            EditCommand::View => EditOutcome::Viewed(self.view(path, None).await?),
             EditCommand::Replace { old, new } => {
                 let edited = self.replace(path, old, new).await?;
                 let (snippet, first) = edited.snippet();
-                Edition::Replaced { before: edited.before, after: edited.after, snippet, first }
+                EditOutcome::Replaced { before: edited.before, after: edited.after, snippet, first }
             }
             EditCommand::Insert { line, text } => {
                 let edited = self.insert(path, *line, text).await?;
                 let (snippet, first) = edited.snippet();
-                Edition::Inserted { before: edited.before, after: edited.after, snippet, first }
+                EditOutcome::Inserted { before: edited.before, after: edited.after, snippet, first }
             }
             EditCommand::Undo => self.undo(path).await?,
         };
         Ok(Observation::Edited(EditObservation { path: edit.path.clone(), edition }))
     }
 
-    /// Creates a file in a directory that exists.
+    /// Creates a file in an existing directory.
     async fn create(&self, path: &Path, text: &str) -> Result<(), ActionError> {
         if let Some(parent) = path.parent() {
             self.stat(parent).await.map_err(unwritten)?;
@@ -160,7 +162,11 @@ impl<T: Tools> Files<T> {
                 }
                 let lines = line_count(&document.text).max(1);
                 let lines = (1..=lines.min(LINES_REPORTED)).collect();
-                return Err(FileError::new(FileProblem::Several(lines), "the text is empty").into());
+                return Err(FileError::new(
+                    FileProblem::SeveralMatches(lines),
+                    "the text is empty",
+                )
+                .into());
             }
             let replaced = match text_edit::replace_once(&document.text, old, new) {
                 Err(FileProblem::NoMatch) if !old.trim().is_empty() => {
@@ -187,7 +193,8 @@ impl<T: Tools> Files<T> {
         .await
     }
 
-    /// Reads a file, decides on a change, and makes it, if nobody else has changed the file meanwhile.
+    /// Reads a file, lets `decide` choose a change, and makes it if nobody else has changed the
+    /// file meanwhile.
     async fn change(
         &self,
         path: &Path,
@@ -199,7 +206,7 @@ impl<T: Tools> Files<T> {
             let document = self.document(path).await?;
             let edit = decide(&document)?;
             let params = file::EditParams {
-                path: shown(path),
+                path: path_string(path),
                 old_text: edit.old.clone(),
                 insert_after: edit.insert_after,
                 new_text: edit.new.clone(),
@@ -207,16 +214,16 @@ impl<T: Tools> Files<T> {
             };
             match self.call::<file::Edit>(&params).await {
                 Ok(_) => return Ok(edit),
-                Err(ActionError::File(error)) if is_worth_another(&error, attempts) => {}
-                // It could be read, so it is the writing that failed.
+                Err(ActionError::File(error)) if should_retry(&error, attempts) => {}
+                // Reading succeeded, so this error is about writing.
                 Err(error) => return Err(unwritten(error)),
             }
         }
     }
 
-    async fn undo(&self, path: &Path) -> Result<Edition, ActionError> {
-        let before = self.text_or_nothing(path).await?;
-        let params = file::UndoParams { path: shown(path), force: true };
+    async fn undo(&self, path: &Path) -> Result<EditOutcome, ActionError> {
+        let before = self.text_or_empty(path).await?;
+        let params = file::UndoParams { path: path_string(path), force: true };
         match self.call::<file::Undo>(&params).await {
             Ok(_) => {}
             Err(ActionError::File(error)) if error.problem == FileProblem::NoHistory => {
@@ -227,16 +234,16 @@ impl<T: Tools> Files<T> {
             }
             Err(error) => return Err(unwritten(error)),
         }
-        let after = self.text_or_nothing(path).await?;
-        Ok(Edition::Undone { before, after })
+        let after = self.text_or_empty(path).await?;
+        Ok(EditOutcome::Undone { before, after })
     }
 
-    /// Checks what must be right before the parameters of an edit count.
+    /// Checks the path first: its errors come before errors of other parameters.
     async fn check_path(&self, path: &Path, edit: &Edit) -> Result<(), ActionError> {
         let found = self.stat(path).await;
         let creates = matches!(
             edit.command,
-            EditCommand::Create { .. } | EditCommand::Wrong { creates: true, .. }
+            EditCommand::Create { .. } | EditCommand::Invalid { creates: true, .. }
         );
         let wrong = |hint: &str| ActionError::Argument {
             name: "path",
@@ -245,18 +252,15 @@ impl<T: Tools> Files<T> {
         };
         match found {
             Ok(_) if creates => {
-                let text = format!(
-                    "{} exists already: choose another name, or ask to replace it",
-                    edit.path.display()
-                );
+                let text = format!("{} exists already: choose another name", edit.path.display());
                 return Err(FileError::new(FileProblem::Exists, text).into());
             }
             Err(error) if !creates => return Err(error),
-            // The runtime cannot be called, which creating would not change.
+            // The runtime cannot be called at all.
             Err(error @ ActionError::Call(_)) => return Err(error),
             _ if edit.command == EditCommand::View => return Ok(()),
             Ok(found) if found.kind == file::FileKind::Directory => {
-                return Err(wrong("It is a directory, which can be viewed only."));
+                return Err(wrong("It is a directory, which can only be viewed."));
             }
             _ => {}
         }
@@ -270,14 +274,14 @@ impl<T: Tools> Files<T> {
     }
 }
 
-/// Whether to read the file and try again: somebody else has changed it in between.
-fn is_worth_another(error: &FileError, attempts: usize) -> bool {
+/// Whether to read the file and try again, because somebody else has changed it in between.
+fn should_retry(error: &FileError, attempts: usize) -> bool {
     error.problem == FileProblem::Changed && attempts < ATTEMPTS
 }
 
 fn write_params(path: &Path, text: String) -> file::WriteParams {
     file::WriteParams {
-        path: shown(path),
+        path: path_string(path),
         text: Some(text),
         base64: None,
         replace: true,
@@ -286,7 +290,7 @@ fn write_params(path: &Path, text: String) -> file::WriteParams {
     }
 }
 
-/// The error of a file that could be read, but not written.
+/// Turns an error of reading into one of writing.
 fn unwritten(error: ActionError) -> ActionError {
     match error {
         ActionError::File(error) => ActionError::Unwritten(error),
@@ -294,7 +298,7 @@ fn unwritten(error: ActionError) -> ActionError {
     }
 }
 
-fn shown(path: &Path) -> String {
+fn path_string(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
@@ -330,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_are_clamped_as_agents_know_it() {
+    fn slices_are_clamped_as_agents_expect() {
         let text = "1\n2\n3\n4\n";
         for (start, end, expected) in [
             (0, -1, "1\n2\n3\n4\n"),

@@ -1,28 +1,28 @@
-//! Actions of an agent, and what it learns from them, as values.
+//! Actions of an agent and their observations, as values.
 //!
 //! An [`Action`] is one thing to do: run a command, read, write or edit a file, and so on. An
-//! [`Executor`] carries it out with the tools of a runtime and answers with an [`Observation`] or an
-//! [`ActionError`]. None of them knows a wire: `event` decides how they look in JSON and which sentences
-//! an agent reads, and the edge that speaks to the agent decides which status a failure has.
+//! [`Executor`] carries it out with the tools of a runtime and returns an [`Observation`] or an
+//! [`ActionError`]. None of them knows a wire: `event` decides about JSON and texts for agents, and
+//! the server that the agent is connected to decides about the status of a failure.
 //!
-//! Commands of one agent share one shell, so they run one after the other, in the order in which
-//! they came. Everything else runs beside them. A command that outlives the wait for it goes on: the
-//! next action can wait again, type into it or press a key, and gets what was printed since. Only
-//! a [`Cancellation`] interrupts it.
+//! Commands of one agent share one shell, so they run one after the other, in order. Everything
+//! else runs beside them. A command that outlives the wait for it goes on: the next action can wait
+//! again, type into it or press a key, and gets the output since then. Only a [`Cancellation`]
+//! interrupts it.
 
 mod agent_shell;
-mod ask;
 mod cancellation;
 mod cells;
+mod command_tracker;
 mod commands;
-mod conversation;
 mod error;
 mod executor;
 mod files;
-mod harmless;
 mod observation;
+mod parsed_run;
 mod relay;
 mod request;
+mod terminal_filter;
 mod text_edit;
 mod tokens;
 
@@ -31,7 +31,7 @@ pub use error::{ActionError, ErrorKind, FileError, FileProblem};
 pub use executor::{Executor, Settings, Watch};
 pub(crate) use files::Files;
 pub use observation::{
-    CellObservation, CellOutcome, Completion, EditObservation, Edition, NothingRunning,
+    CellObservation, CellOutcome, Completion, EditObservation, EditOutcome, NothingRunning,
     Observation, Outcome, OutputPiece, OutputSink, Page, Picture, ReadContent, Renewal,
     RunObservation, Screenshot, ShellReport,
 };

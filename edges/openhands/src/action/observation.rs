@@ -4,44 +4,44 @@ use std::{ops::Range, path::PathBuf, time::Duration};
 
 use tokio::sync::mpsc;
 
-/// Takes what a command or a cell prints as it comes.
+/// Receives the output of a command or a cell as it comes.
 pub type OutputSink = mpsc::Sender<OutputPiece>;
 
-/// A piece of what a command or a cell prints.
+/// A piece of the output of a command or a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPiece {
-    /// Whole characters and whole escape sequences.
+    /// Complete characters and complete escape sequences.
     pub text: String,
-    /// Where it lies in the log of the shell; cells have none.
+    /// Its offsets in the log of the shell; `None` for cells.
     pub place: Option<Range<u64>>,
 }
 
 /// The result of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
-    /// Of a command.
+    /// The result of a command.
     Run(RunObservation),
-    /// Of a cell.
+    /// The result of a cell.
     Cell(CellObservation),
-    /// Of reading.
+    /// The result of reading.
     Read {
         /// The path: absolute, except for a view, where it is as given.
         path: PathBuf,
         /// The content.
         content: ReadContent,
     },
-    /// Of writing.
+    /// The result of writing.
     Written {
         /// The absolute path.
         path: PathBuf,
     },
-    /// Of editing.
+    /// The result of editing.
     Edited(EditObservation),
-    /// Of a web page.
+    /// The result of browsing.
     Browsed(Page),
-    /// A directory was made, or something was removed.
+    /// A directory was created, or something was removed.
     Done {
-        /// Its absolute path.
+        /// The absolute path.
         path: PathBuf,
     },
     /// The shell has ended.
@@ -51,99 +51,99 @@ pub enum Observation {
 /// The result of a command so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunObservation {
-    /// The text that was given, without the blanks around it.
+    /// The command without surrounding blanks.
     pub command: String,
     /// The output since the last observation, as a terminal shows it.
     pub content: String,
-    /// How it stands.
+    /// The state of the command.
     pub outcome: Outcome,
-    /// The state of the shell, if it is at its prompt.
+    /// The shell's report, if it is at its prompt.
     pub shell: Option<ShellReport>,
-    /// Whether an earlier observation has told a part of this command's output.
+    /// Whether an earlier observation has shown a part of this command's output.
     pub continued: bool,
-    /// The number of last lines that the content is, if there were more.
+    /// The number of lines in the content, if there were more.
     pub last_lines: Option<usize>,
-    /// Bytes of the command's output that could not be kept, so far: the log is full.
+    /// Bytes of the command's output that were lost so far, because the log is full.
     pub lost: u64,
-    /// Whether the output is for a program only.
+    /// Whether only a program reads the output.
     pub hidden: bool,
 }
 
-/// How a command stands.
+/// The state of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// It has ended.
     Completed {
-        /// Its exit code; -1 if there is none to know.
+        /// The exit code; -1 if it is not known.
         exit_code: i32,
-        /// The control key that was sent, if one was.
+        /// The control key that was sent, if any.
         key: Option<char>,
-        /// Anything else that the agent should know.
+        /// Special circumstances of the end.
         completion: Completion,
     },
-    /// It goes on and has printed nothing for this long.
+    /// It is running and has printed nothing for this long.
     Quiet(Duration),
-    /// It goes on, and the time is over.
+    /// It is running, and this time limit has passed.
     TimedOut(Duration),
-    /// It is not whole, so it has not begun, and its rest is expected as input. The duration is the silence after
-    /// which the wait would have ended; none for an action that blocks.
+    /// It is incomplete, so it has not begun, and the rest is expected as input. The duration is
+    /// the time without output after which the wait would have ended; `None` for a blocking action.
     Unfinished(Option<Duration>),
-    /// The new command was not run, because the former one still runs.
+    /// The new command was not run, because the former one is still running.
     Busy,
     /// There is no command to wait for or to type into.
     NothingRunning(NothingRunning),
 }
 
-/// Anything else that the agent should know of a command that has ended.
+/// Special circumstances of a command's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// Nothing.
+    /// None.
     Plain,
-    /// The shell has ended with it, and there is a new one in the same directory.
+    /// The shell ended with the command. A new one was started in the same directory.
     ShellReplaced,
-    /// It had ended before the input came, which was therefore not sent.
+    /// The command had ended before the input came, so the input was not sent.
     InputNotSent,
 }
 
-/// The wish of an agent that expects a running command although there is none.
+/// What the agent wanted from a command although none is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NothingRunning {
-    /// Its output.
+    /// To see its output.
     Output,
-    /// To take input.
+    /// To send it input.
     Input,
 }
 
 /// The state that a shell reports at its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellReport {
-    /// Its directory.
+    /// Its working directory.
     pub cwd: PathBuf,
     /// Its user.
     pub user: String,
-    /// The machine.
-    pub host: String,
+    /// The name of the machine.
+    pub machine: String,
     /// The latest background process.
     pub background_pid: Option<u32>,
-    /// The Python that it would run.
+    /// The Python that it finds on its `PATH`.
     pub python: Option<PathBuf>,
 }
 
 /// The result of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellObservation {
-    /// Its output and displayed results as plain text, exceptions included. Of very long output both ends, with a
-    /// line between them that says so.
+    /// Output and displayed results as plain text, exceptions included. Very long output has both
+    /// ends, with a note about the gap between them.
     pub text: String,
-    /// Bytes that were left out there, 0 as a rule.
-    pub left_out: u64,
+    /// Number of bytes that were omitted there; usually 0.
+    pub omitted_bytes: u64,
     /// The pictures that it displayed.
     pub pictures: Vec<Picture>,
     /// How it ended.
     pub outcome: CellOutcome,
-    /// Why the kernel is a new one, if it is.
+    /// Why the kernel is new, if it is.
     pub renewal: Option<Renewal>,
-    /// The directory of the shell, which the kernel follows.
+    /// The directory of the shell, which the kernel uses.
     pub cwd: PathBuf,
     /// The Python of the kernel.
     pub python: PathBuf,
@@ -154,58 +154,58 @@ pub struct CellObservation {
 pub struct Picture {
     /// Its media type.
     pub media_type: String,
-    /// Its content.
+    /// Its content in Base64.
     pub base64: String,
 }
 
 /// Why a cell was run in a new kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
-    /// The caller asked for that.
-    AsAsked,
-    /// An earlier cell did not come to its end.
+    /// The caller asked for a new kernel.
+    Requested,
+    /// An earlier cell did not end.
     WasStuck,
 }
 
 /// How a cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellOutcome {
-    /// It ran to its end.
+    /// It ran to its end without an exception.
     Finished,
-    /// By an exception, which is in its text.
+    /// An exception ended it, which is in its text.
     Raised,
-    /// It took longer than it was allowed to, which is so long.
+    /// It exceeded this time limit.
     TimedOut(Duration),
-    /// The kernel's process has ended under it. There is a new one.
+    /// The kernel's process ended during the cell. A new one was started.
     KernelDied,
 }
 
 /// The content of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadContent {
-    /// Lines as they are.
+    /// Lines, unchanged.
     Text(String),
-    /// An image, a film or a document.
+    /// An image, a video or a document.
     Media {
         /// Its media type.
         media_type: &'static str,
         /// The whole file.
         bytes: Vec<u8>,
     },
-    /// Lines to look at.
+    /// Lines for display.
     Lines {
-        /// The text. A final line end counts as one more line, which is empty.
+        /// The text. A final line end counts as the beginning of one more, empty, line.
         text: String,
         /// The number of the first line.
         first: usize,
-        /// The number of lines of the file, if a range went beyond them.
+        /// The number of lines of the file, if the range ended after them.
         only: Option<usize>,
     },
     /// The entries of a directory, two levels deep.
     Directory {
-        /// Absolute paths, the directory first, directories with a slash at the end, sorted.
+        /// Absolute paths, sorted; the directory itself is first, and directories end with a slash.
         entries: Vec<String>,
-        /// Hidden entries of the directory itself that are left out.
+        /// Number of hidden entries of the directory itself, which are omitted.
         hidden: usize,
     },
 }
@@ -217,18 +217,18 @@ pub struct Page {
     pub url: String,
     /// Its text.
     pub text: String,
-    /// How it looks.
+    /// A screenshot of it.
     pub screenshot: Option<Screenshot>,
-    /// Why it could not be shown.
+    /// Why it could not be rendered.
     pub error: Option<String>,
 }
 
-/// A picture of a page.
+/// A screenshot of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Screenshot {
-    /// The picture itself.
+    /// The picture as a PNG file.
     pub png: Vec<u8>,
-    /// Where it is kept, if it is.
+    /// The file in which it was saved, if that was possible.
     pub path: Option<PathBuf>,
 }
 
@@ -238,20 +238,21 @@ pub struct EditObservation {
     /// The path as given.
     pub path: PathBuf,
     /// The change.
-    pub edition: Edition,
+    pub edition: EditOutcome,
 }
 
-/// A change of a file, with the texts that the observation shows. Their lines end with `\n`.
+/// The outcome of an edit command, with the texts that the observation shows. Their lines end with
+/// `\n`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edition {
-    /// It was only looked at.
+pub enum EditOutcome {
+    /// The file was viewed.
     Viewed(ReadContent),
-    /// It was made.
+    /// The file was created.
     Created {
         /// Its text.
         text: String,
     },
-    /// A text in it was replaced.
+    /// A text was replaced.
     Replaced {
         /// The text before.
         before: String,
@@ -259,7 +260,7 @@ pub enum Edition {
         after: String,
         /// The lines around the change.
         snippet: String,
-        /// The number of the first of them.
+        /// The number of the snippet's first line.
         first: usize,
     },
     /// Lines were inserted.
@@ -270,10 +271,10 @@ pub enum Edition {
         after: String,
         /// The lines around the change.
         snippet: String,
-        /// The number of the first of them.
+        /// The number of the snippet's first line.
         first: usize,
     },
-    /// The last change was taken back.
+    /// The last change was undone.
     Undone {
         /// The text before.
         before: String,
@@ -282,7 +283,7 @@ pub enum Edition {
     },
 }
 
-impl Edition {
+impl EditOutcome {
     /// The texts before and after.
     pub fn change(&self) -> (&str, &str) {
         match self {

@@ -1,44 +1,44 @@
-//! Relays the output of a command to somebody who wants it as it comes.
+//! Relays the output of a command as it comes.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bridge_protocol::methods::shell::{self, OutputProgress, ShellName};
 use sandbox_shells::boundary::whole_length;
 use serde_json::value::RawValue;
 
-use super::{ActionError, OutputPiece, OutputSink, harmless::Harmless};
+use super::{ActionError, OutputPiece, OutputSink, terminal_filter::TerminalFilter};
 use crate::tools::{Listener, Tools};
 
-/// Bytes that one `shell/read` fetches to fill a gap.
+/// How many bytes one `shell/read` fetches to fill a gap.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Turns pieces of a shell's log into pieces of text, in whole characters and without questions to a
-/// terminal. Fetches what was dropped on the way.
+/// Turns pieces of a shell's log into pieces of text: complete characters, without escape sequences
+/// that query a terminal. Fetches pieces that were dropped on the way.
 pub(super) struct Relay<'a, T> {
     tools: &'a T,
     shell: &'a ShellName,
     sink: &'a OutputSink,
-    /// Offset of the next byte that is expected; none before the first piece.
+    /// Offset of the next expected byte; `None` before the first piece.
     next: Option<u64>,
-    /// The beginning of a character or of an escape sequence. It ends at `next`.
+    /// An incomplete character or escape sequence at the end. It ends at `next`.
     held: Vec<u8>,
-    harmless: Harmless,
+    filter: TerminalFilter,
 }
 
 impl<'a, T: Tools> Relay<'a, T> {
-    /// Expects output from this offset on, or from wherever the command's output begins.
+    /// Expects output from this offset on, or from the beginning of the command's output.
     pub(super) fn new(
         tools: &'a T,
         shell: &'a ShellName,
         sink: &'a OutputSink,
         from: Option<u64>,
     ) -> Self {
-        Self { tools, shell, sink, next: from, held: Vec::new(), harmless: Harmless::default() }
+        Self { tools, shell, sink, next: from, held: Vec::new(), filter: TerminalFilter::default() }
     }
 
-    /// Passes one piece of progress on.
+    /// Relays one piece of progress.
     pub(super) async fn pass_on(&mut self, progress: &RawValue) -> Result<(), ActionError> {
         let malformed = |error: &dyn std::fmt::Display| {
-            ActionError::Internal(format!("a piece of output cannot be read: {error}"))
+            ActionError::Internal(format!("cannot parse a piece of output: {error}"))
         };
         let OutputProgress { offset, base64 } =
             serde_json::from_str(progress.get()).map_err(|error| malformed(&error))?;
@@ -48,17 +48,17 @@ impl<'a, T: Tools> Relay<'a, T> {
         Ok(())
     }
 
-    /// Passes on the output that ends at `end`, after which there is no more.
+    /// Relays the rest of the output up to `end`, after which there is no more.
     pub(super) async fn finish(&mut self, start: u64, end: u64) -> Result<(), ActionError> {
         self.next.get_or_insert(start);
         self.catch_up(end).await?;
-        // No more bytes will come, so an unfinished sequence is sent as it is.
+        // No more bytes will come, so an incomplete sequence is sent, too.
         let rest = std::mem::take(&mut self.held);
         self.send(rest).await;
         Ok(())
     }
 
-    /// Fetches what lies between the next byte and this offset. A reader that has gone does not need it.
+    /// Fetches the bytes between `next` and this offset. Stops if the receiver is gone.
     async fn catch_up(&mut self, offset: u64) -> Result<(), ActionError> {
         while let Some(next) = self.next.filter(|&next| next < offset && !self.sink.is_closed()) {
             let params = shell::ReadParams {
@@ -79,7 +79,7 @@ impl<'a, T: Tools> Relay<'a, T> {
         Ok(())
     }
 
-    /// Takes the bytes that come next.
+    /// Processes the bytes at `next`.
     async fn take(&mut self, bytes: &[u8]) {
         self.next = self.next.map(|next| next + bytes.len() as u64);
         self.held.extend_from_slice(bytes);
@@ -95,9 +95,10 @@ impl<'a, T: Tools> Relay<'a, T> {
         }
         let end = self.next.unwrap_or_default().saturating_sub(self.held.len() as u64);
         let place = Some(end.saturating_sub(whole.len() as u64)..end);
-        // The text may be empty. Its place is sent nevertheless, so that nobody looks for it.
-        let text = self.harmless.pass(&String::from_utf8_lossy(&whole));
-        // A receiver that has gone does not matter: the observation has everything.
+        // The text may be empty. It is sent nevertheless, so that its range does not look like a
+        // gap.
+        let text = self.filter.pass(&String::from_utf8_lossy(&whole));
+        // A receiver that is gone does not matter: the observation contains everything.
         let _ = self.sink.send(OutputPiece { text, place }).await;
     }
 }

@@ -1,13 +1,13 @@
-//! The actions.
+//! The actions of agents.
 
 use std::{path::PathBuf, time::Duration};
 
-/// An action and how long it may take.
+/// An action and its time limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The action.
     pub action: Action,
-    /// After so long the wait ends. A command goes on nevertheless.
+    /// When to stop waiting. A command goes on after that.
     pub timeout: Option<Duration>,
 }
 
@@ -16,73 +16,73 @@ pub struct Request {
 pub struct Cell {
     /// The code.
     pub code: String,
-    /// Run it in a new kernel. The former one ends, also under a cell that is running.
+    /// Whether to run it in a new kernel. The former kernel ends, even during a cell.
     pub restart: bool,
 }
 
-/// Something to do.
+/// An action of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Run a command in a shell, or go on with the one that runs there.
+    /// Run a command in a shell, or continue with the running one.
     Run(Run),
     /// Run a cell in the IPython kernel.
     RunIpython(Cell),
     /// Read a file.
     Read(Read),
-    /// Write lines of a file, or all of it.
+    /// Write some lines of a file, or the whole file.
     Write(Write),
-    /// Change a part of a file, look at it, or take a change back.
+    /// Change a part of a file, view it, or undo a change.
     Edit(Edit),
     /// Show a web page.
     Browse {
-        /// Its address, or a path relative to the directory of the main shell.
+        /// The address, or a path relative to the directory of the main shell.
         url: String,
     },
-    /// Make a directory, with those above it that are missing.
+    /// Create a directory and its missing parents.
     CreateDirectory {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
     /// Remove an empty directory.
     RemoveDirectory {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
-    /// Remove a file or, if asked for, a tree.
+    /// Remove a file, or a tree if `recursive` is set.
     Remove {
-        /// Its path.
+        /// The path.
         path: PathBuf,
         /// Whether a directory is removed with everything in it.
         recursive: bool,
     },
-    /// End the shell with everything in it. The next command gets a new one.
+    /// End the shell with everything in it. The next command gets a new shell.
     Close,
 }
 
-/// A command, or input for the one that runs.
+/// A command, or input for the running command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// The text. Empty: wait for the running command and tell what is new. `C-c` and its sisters are
-    /// keys.
+    /// The text. If it is empty, wait for the running command and show its new output. `C-c` and
+    /// similar texts are keys.
     pub command: String,
-    /// The text is for the running command, not for the shell.
+    /// Whether the text is for the running command, not for the shell.
     pub input: bool,
-    /// Silence is no reason to stop waiting.
+    /// Whether to go on waiting when nothing is printed.
     pub blocking: bool,
-    /// The shell that runs it.
+    /// The shell in which it runs.
     pub shell: RunIn,
-    /// Nobody wants to see it: the output is for a program, and complete.
+    /// Whether only a program reads the output, which is then complete.
     pub hidden: bool,
 }
 
 /// The shell of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunIn {
-    /// The agent's own, with its directory, variables and jobs.
+    /// The agent's main shell, with its directory, variables and jobs.
     Main,
-    /// One made for this command.
+    /// A shell that is made for this command.
     Fresh {
-        /// Its directory, the initial one if none.
+        /// Its directory; the initial directory by default.
         cwd: Option<PathBuf>,
     },
 }
@@ -92,24 +92,24 @@ pub enum RunIn {
 pub struct Read {
     /// Relative to the directory of the main shell, except for [`ReadAs::View`].
     pub path: PathBuf,
-    /// In which form.
+    /// The form of the result.
     pub form: ReadAs,
 }
 
 /// The form in which a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadAs {
-    /// Lines as they are; media as data. Counted from 0, the end excluded, -1 for the last. A slice
-    /// beyond the end gives the last two lines.
+    /// Lines, unchanged; media as data. Lines are counted from 0; `end` is excluded, and -1 means
+    /// the end of the file. A slice beyond the end gives the last two lines.
     Slice {
         /// The first line.
         start: i64,
         /// The line after the last.
         end: i64,
     },
-    /// For the eye: numbered lines, or what a directory holds. The path must be absolute.
+    /// Numbered lines for display, or the entries of a directory. The path must be absolute.
     View {
-        /// First and last line, counted from 1, -1 for the last.
+        /// First and last line, counted from 1; -1 means the last line.
         range: Option<[i64; 2]>,
     },
 }
@@ -119,11 +119,11 @@ pub enum ReadAs {
 pub struct Write {
     /// Relative to the directory of the main shell.
     pub path: PathBuf,
-    /// The new lines. The last one is ended too, whether or not it ends here.
+    /// The new lines. The last one gets a line end, whether or not it has one.
     pub content: String,
     /// The first line that they replace, counted from 0.
     pub start: i64,
-    /// The line after the last that they replace, -1 for all.
+    /// The line after the last one that they replace; -1 for all.
     pub end: i64,
 }
 
@@ -132,23 +132,23 @@ pub struct Write {
 pub struct Edit {
     /// An absolute path.
     pub path: PathBuf,
-    /// The action.
+    /// The command of the editor.
     pub command: EditCommand,
 }
 
 /// A command of the editor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditCommand {
-    /// Look at it.
+    /// View the file.
     View,
-    /// Make a new file with exactly this text.
+    /// Create a file with exactly this text.
     Create {
         /// The text.
         text: String,
     },
     /// Replace the only occurrence of a text.
     Replace {
-        /// The text to find. If it does not occur, it is tried without the blanks around it.
+        /// The text to find. If it does not occur, it is tried without surrounding blanks.
         old: String,
         /// The text that replaces it.
         new: String,
@@ -157,16 +157,16 @@ pub enum EditCommand {
     Insert {
         /// After this line; 0 is before the first.
         line: i64,
-        /// The lines. The last one is ended too, whether or not it ends here.
+        /// The lines. The last one gets a line end, whether or not it has one.
         text: String,
     },
-    /// Take the last change back.
+    /// Undo the last change.
     Undo,
-    /// None that can be carried out. An agent is told what is wrong with the path first.
-    Wrong {
-        /// Whether it would have made a file.
+    /// An invalid command. It is a command because errors of the path come before its own error.
+    Invalid {
+        /// Whether it would have created a file.
         creates: bool,
-        /// A sentence about what is wrong with it.
+        /// What is wrong with it.
         reason: String,
     },
 }

@@ -1,20 +1,20 @@
-//! The effect of an edit on a text, without the file around it. The runtime makes the same change to the file; the
-//! observation shows it from these texts.
+//! Computes the effect of an edit on a text. The runtime makes the same change to the file; the
+//! observation shows these texts.
 
 use memchr::memmem;
 use sandbox_files::{LINES_REPORTED, select_lines};
 
 use super::FileProblem;
 
-/// Lines that are shown before and after a change.
+/// How many lines are shown before and after a change.
 const SNIPPET_CONTEXT: usize = 4;
 
 /// One change of a text whose lines end with `\n`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TextEdit {
-    /// The text that is replaced; none if the change inserts.
+    /// The text that is replaced; `None` for an insertion.
     pub(super) old: Option<String>,
-    /// The line after which it inserts.
+    /// The line after which text is inserted.
     pub(super) insert_after: Option<usize>,
     /// The new text.
     pub(super) new: String,
@@ -31,7 +31,7 @@ pub(super) struct TextEdit {
 impl TextEdit {
     /// The lines around the change, and the number of the first of them.
     pub(super) fn snippet(&self) -> (String, usize) {
-        // A replacement shows one line more: the change may end within a line.
+        // A replacement shows one line more, because it may end within a line.
         let at = self.lines_before + usize::from(self.old.is_some());
         let first = at.saturating_sub(SNIPPET_CONTEXT) + 1;
         let last = at + SNIPPET_CONTEXT + self.lines_added;
@@ -49,7 +49,7 @@ pub(super) fn replace_once(text: &str, old: &str, new: &str) -> Result<TextEdit,
     let start = matches.next().ok_or(FileProblem::NoMatch)?;
     if let Some(second) = matches.next() {
         let starts = [start, second].into_iter().chain(matches);
-        return Err(FileProblem::Several(distinct_lines(text, starts)));
+        return Err(FileProblem::SeveralMatches(distinct_lines(text, starts)));
     }
     Ok(TextEdit {
         after: [&text[..start], &new, &text[start + old.len()..]].concat(),
@@ -82,7 +82,7 @@ fn with_newlines(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// The lines in which occurrences begin, each once.
+/// The lines in which occurrences begin, without duplicates.
 fn distinct_lines(text: &str, starts: impl Iterator<Item = usize>) -> Vec<usize> {
     let (mut line, mut at) = (1, 0);
     let mut lines = Vec::new();
@@ -115,7 +115,7 @@ mod tests {
         for (old, new, problem) in [
             ("b", "b", FileProblem::SameText),
             ("z", "y", FileProblem::NoMatch),
-            ("\n", "", FileProblem::Several(vec![1, 2, 3])),
+            ("\n", "", FileProblem::SeveralMatches(vec![1, 2, 3])),
         ] {
             assert_eq!(replace_once("a\nb\nc\n", old, new), Err(problem), "{old:?}");
         }

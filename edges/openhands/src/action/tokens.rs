@@ -1,37 +1,40 @@
-//! A text as tokens for the parser, if the parser can do them quickly.
+//! Splits a text into tokens for the parser, if the parser can handle it quickly.
 //!
-//! The parser calls itself for what is nested, and tries one thing after the other: some unclosed openings take
-//! twice or three times as long with each level, and others end the program, because its stack is full.
-//! The author of a command must not be able to do that, so texts are judged before. A text that is too deep is left
-//! to bash.
+//! The parser is recursive and backtracks. With each nested level of some unclosed constructs it
+//! takes two or three times as long, and others overflow its stack, which ends the program. The
+//! author of a command must not be able to do that, so texts are checked first. A text that is
+//! nested too deeply is left to bash.
 
 use std::thread;
 
 use brush_parser::{ParserOptions, Token, TokenizerError, uncached_tokenize_str};
 
-/// Levels of compound commands and parentheses. The parser takes up to 25 KiB of stack for each.
+/// Limit for nested compound commands and parentheses. The parser takes up to 25 KiB of stack for
+/// each.
 const DEPTH: usize = 40;
-/// Steps that the parser may take, by our estimate: one for each token, twice as many for one in parentheses, and
-/// so on. They are some milliseconds.
+/// Limit for the estimated steps of the parser: one for each token, twice as many for a token in
+/// parentheses, and so on. They take some milliseconds.
 const STEPS: u64 = 1 << 16;
-/// Expansions (`$(…)` and the like) for which the stack of any thread is enough, were they all nested.
+/// Up to this many expansions (`$(…)` and similar), the stack of any thread is enough even if all
+/// are nested.
 const FEW_EXPANSIONS: usize = 60;
-/// Those for which [`STACK`] is enough.
+/// Up to this many expansions, [`STACK`] is enough.
 const EXPANSIONS: usize = 4000;
-/// Each level up to 14 KiB.
+/// The stack of the thread for many expansions. Each level takes up to 14 KiB.
 const STACK: usize = 64 << 20;
-/// Bytes that are copied, were all expansions nested: each of them is copied by the one around it.
+/// Limit for the bytes that are copied if all expansions are nested: each one is copied by the one
+/// around it.
 const COPIED: usize = 64 << 20;
 
-/// Splits a text. None if it is too deep.
+/// Splits a text into tokens; `None` if it is nested too deeply.
 pub(super) fn tokens(text: &str) -> Option<Result<Vec<Token>, TokenizerError>> {
     let is_expansion = |pair: &&[u8]| matches!(pair, [b'$', b'(' | b'{' | b'[']);
     let expansions = text.as_bytes().windows(2).filter(is_expansion).count();
     if has_odd_heredoc(text) {
         return None;
     }
-    // On a last line that announces a heredoc it could look for the end of that for ever. So there is one more
-    // line; two, since a backslash takes one away.
+    // If the last line announces a heredoc, the tokenizer could look for its end for ever. So lines
+    // are added: two, because a backslash can take one away.
     let text = format!("{text}\n\n");
     let split = || uncached_tokenize_str(&text, &ParserOptions::default().tokenizer_options());
     let tokens = match expansions {
@@ -45,7 +48,7 @@ pub(super) fn tokens(text: &str) -> Option<Result<Vec<Token>, TokenizerError>> {
     Some(match tokens {
         Ok(mut tokens) => {
             tokens.iter_mut().for_each(simplify);
-            if !is_easy(&tokens) {
+            if !is_within_limits(&tokens) {
                 return None;
             }
             Ok(tokens)
@@ -54,8 +57,9 @@ pub(super) fn tokens(text: &str) -> Option<Result<Vec<Token>, TokenizerError>> {
     })
 }
 
-/// Whether the rest of a line on which a heredoc begins may lie in an expansion. There the parser loses count of what
-/// is open, and may then read beyond the end, which is a panic. Only lines that are plain count as harmless.
+/// Whether the rest of a line with the beginning of a heredoc may be inside an expansion. The
+/// parser then loses count of open constructs and may read beyond the end, which is a panic. Only
+/// plain lines count as harmless.
 fn has_odd_heredoc(text: &str) -> bool {
     let openings = ["$(", "${", "$["].iter().filter_map(|opening| text.find(opening));
     let Some(first) = openings.min() else { return false };
@@ -85,7 +89,7 @@ fn has_odd_heredoc(text: &str) -> bool {
     false
 }
 
-/// The rest of a line without `${name}` and without quotes, if these are balanced.
+/// The rest of a line without `${name}`, and without quotes if they are balanced.
 fn without_variables(line: &str) -> String {
     let mut pieces = line.split("${");
     let mut rest = pieces.next().unwrap_or_default().to_owned();
@@ -100,8 +104,8 @@ fn without_variables(line: &str) -> String {
     if rest.matches('"').count().is_multiple_of(2) { rest.replace('"', "") } else { rest }
 }
 
-/// Takes out of a word what the parser would only trip over: it reads subscripts with another
-/// recursive grammar, and numbers of descriptors must fit.
+/// Simplifies a word that the parser has trouble with: it reads subscripts with another recursive
+/// grammar, and file descriptor numbers must not overflow.
 fn simplify(token: &mut Token) {
     let Token::Word(word, _) = token else { return };
     if word.len() > 9 && word.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -121,12 +125,12 @@ fn simplify(token: &mut Token) {
     }
 }
 
-/// A construct that is open.
+/// A construct that is still open.
 struct Open {
     by: Opening,
-    /// Whether a command could begin where it was opened.
+    /// Whether it was opened where a command could begin.
     as_command: bool,
-    /// How often the parser may come by, before it was opened.
+    /// How often the parser may visit a token outside of it.
     visits: u64,
 }
 
@@ -140,9 +144,10 @@ enum Opening {
     Other,
 }
 
-/// Whether the parser can do this. Levels are rather counted too often than not: an opening counts wherever
-/// it stands, a closing word only where a command could begin, and only for the latest opening.
-fn is_easy(tokens: &[Token]) -> bool {
+/// Whether the tokens are within the limits of the parser. It rather counts too many levels than
+/// too few: an opening counts anywhere, a closing word only where a command could begin, and only
+/// for the latest opening.
+fn is_within_limits(tokens: &[Token]) -> bool {
     let next = |number: usize| tokens.get(number + 1).map_or("", Token::to_str);
     let mut open: Vec<Open> = Vec::new();
     let mut as_command = true;
@@ -164,7 +169,7 @@ fn is_easy(tokens: &[Token]) -> bool {
         let closed = match (text, is_word) {
             (")", false) => Some(Opening::Parenthesis),
             ("}", true) if as_command => Some(Opening::Brace),
-            // Before these it may be a pattern.
+            // Before these, `esac` may be a pattern.
             ("esac", true) if as_command && !matches!(next(number), ")" | "|") => {
                 Some(Opening::Case)
             }
@@ -208,7 +213,7 @@ mod tests {
 
     use super::super::commands::{Commands, parse};
 
-    /// Words that open a construct, and words that may close it.
+    /// Texts that open or close constructs.
     const PIECES: [&str; 60] = [
         "( ",
         "(",

@@ -1,9 +1,9 @@
-//! The rules for clients of the server.
+//! The access rules of the server.
 //!
-//! Clients show a key in a header, if the server has one. Web pages never may: a page that a person
-//! visits could otherwise run commands on a server without a key, since a browser sends its requests
-//! to any local port. Browsers tell on themselves by certain headers, and a page that has made its own
-//! name point to this machine by the name in `Host`.
+//! Clients show a key in a header, if the server has one. Web pages are never allowed: a browser
+//! sends requests of a page to any local port, so a page that a person visits could run commands on
+//! a server without a key. Browsers mark such requests with certain headers. A page that has
+//! pointed its own domain name to this machine is recognised by that name in `Host`.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use bridge_protocol::web_page::{Host, is_from_page};
@@ -12,27 +12,27 @@ use subtle::ConstantTimeEq as _;
 
 use super::failure::Failure;
 
-/// Where clients show the key.
+/// The header in which clients show the key.
 pub(super) const KEY_HEADER: HeaderName = HeaderName::from_static("x-session-api-key");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Paths that need no key.
-const OPEN: [&str; 2] = ["/alive", "/server_info"];
+const OPEN_PATHS: [&str; 2] = ["/alive", "/server_info"];
 
 /// The rules of one server.
 #[derive(Clone)]
 pub struct Access {
-    /// A digest, so that the comparison takes equally long for keys of any length.
+    /// A digest, so that the comparison takes the same time for keys of any length.
     key: Option<[u8; 32]>,
-    /// The clients that need no key if the server has none.
+    /// Who may use the server if it has no key.
     without_key: WithoutKey,
 }
 
-/// The clients of a server that has no key.
+/// Who may use a server that has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithoutKey {
     /// Programs on this machine.
     Local,
-    /// Everybody who reaches the port.
+    /// Everybody who can reach the port.
     Everybody,
 }
 
@@ -45,12 +45,13 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    /// An empty key is none.
+    /// Makes the rules. An empty key means that there is no key.
     pub fn new(key: &str, without_key: WithoutKey) -> Self {
         Self { key: (!key.is_empty()).then(|| Sha256::digest(key).into()), without_key }
     }
 
-    /// Whether a port that others can reach may have these rules: there is a key, or it was waived.
+    /// Whether these rules are acceptable for a port that other machines can reach: there is a key,
+    /// or it was waived explicitly.
     pub fn is_for_others(&self) -> bool {
         self.key.is_some() || self.without_key == WithoutKey::Everybody
     }
@@ -64,9 +65,9 @@ impl Access {
         }
         let Some(key) = &self.key else {
             return match headers.get(header::HOST) {
-                Some(host) if !self.is_called(host) => Err(forbidden(
-                    "without SESSION_API_KEY this server answers to names that no web page can own only: set it, and \
-                     let the client show it",
+                Some(host) if !self.is_unownable_name(host) => Err(forbidden(
+                    "without SESSION_API_KEY this server only accepts host names that no web page can own: set \
+                     SESSION_API_KEY, and let the client show it",
                 )),
                 _ => Ok(()),
             };
@@ -74,14 +75,19 @@ impl Access {
         let shown = headers.get(KEY_HEADER).map_or(&b""[..], |value| value.as_bytes());
         let shown: [u8; 32] = Sha256::digest(shown).into();
         let is_right = bool::from(shown.ct_eq(key));
-        if is_right || OPEN.contains(&path) { Ok(()) } else { Err(forbidden("Invalid API Key")) }
+        if is_right || OPEN_PATHS.contains(&path) {
+            Ok(())
+        } else {
+            Err(forbidden("Invalid API Key"))
+        }
     }
 }
 
 impl Access {
-    /// Whether the name in `Host` is none that a web page could have let point to us: it can only mean this machine,
-    /// or, where everybody may come, it is an address, or a name that nobody can own (`host.docker.internal`, `box`).
-    fn is_called(&self, host: &HeaderValue) -> bool {
+    /// Whether a web page could not own the name in `Host`: the name means this machine, or, where
+    /// everybody is allowed, it is an address or a name that nobody can register
+    /// (`host.docker.internal`, `box`).
+    fn is_unownable_name(&self, host: &HeaderValue) -> bool {
         let everybody = self.without_key == WithoutKey::Everybody;
         host.to_str()
             .ok()

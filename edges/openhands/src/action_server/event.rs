@@ -1,4 +1,4 @@
-//! The body of a request for an action.
+//! Parses the body of an action request.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use crate::event::{self, Event, Malformed};
 
-/// Longer limits are taken for this one: a year, which every clock can add to the present.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Longer timeouts are reduced to this one: a year, which every clock can add to the present.
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The request of a client.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ActionRequest {
     pub(super) event: Event,
-    /// How long it may take, if there is a limit.
+    /// The timeout, if there is one.
     pub(super) timeout: Option<Duration>,
 }
 
-pub(super) fn parse(body: &[u8]) -> Result<Asked, Failure> {
+pub(super) fn parse(body: &[u8]) -> Result<ActionRequest, Failure> {
     let body: Value = serde_json::from_slice(body)
-        .map_err(|error| Failure::unprocessable("body", &format!("it is not JSON: {error}")))?;
+        .map_err(|error| Failure::unprocessable("body", &format!("not valid JSON: {error}")))?;
     let Value::Object(mut body) = body else {
-        return Err(Failure::unprocessable("body", "it must be an object with the key `action`"));
+        return Err(Failure::unprocessable("body", "must be an object with the key `action`"));
     };
     match body.remove("action") {
         Some(Value::Object(event)) => parse_event(event),
-        Some(_) => Err(Failure::unprocessable("body.action", "it must be an object")),
-        None => Err(Failure::unprocessable("body.action", "it is missing")),
+        Some(_) => Err(Failure::unprocessable("body.action", "must be an object")),
+        None => Err(Failure::unprocessable("body.action", "is missing")),
     }
 }
 
-fn parse_event(mut event: Map<String, Value>) -> Result<Asked, Failure> {
+fn parse_event(mut event: Map<String, Value>) -> Result<ActionRequest, Failure> {
     let name = match event.remove("action") {
         Some(Value::String(name)) => name,
         Some(_) => return Err(Failure::invalid("the name of an action must be a string")),
@@ -49,9 +49,9 @@ fn parse_event(mut event: Map<String, Value>) -> Result<Asked, Failure> {
         Some(Value::Object(args)) => args,
         Some(_) => return Err(Failure::invalid("the `args` of an action must be an object")),
     };
-    // A limit of nothing means that there is none.
+    // A timeout of 0 means that there is no limit.
     let timeout = timeout.filter(|limit| !limit.is_zero());
-    Ok(Asked { event: event::parse(&name, args)?, timeout })
+    Ok(ActionRequest { event: event::parse(&name, args)?, timeout })
 }
 
 impl From<Malformed> for Failure {
@@ -64,7 +64,7 @@ fn seconds(value: &Value) -> Result<Duration, Failure> {
     let wrong = || Failure::invalid(&format!("timeout must be a number of seconds, not {value}"));
     let seconds = value.as_f64().ok_or_else(wrong)?;
     let limit = Duration::try_from_secs_f64(seconds.max(0.0)).map_err(|_| wrong())?;
-    Ok(limit.min(LONGEST))
+    Ok(limit.min(MAX_TIMEOUT))
 }
 
 #[cfg(test)]
@@ -73,18 +73,18 @@ mod tests {
 
     use super::*;
 
-    fn check(event: &Value) -> Result<Asked, Failure> {
+    fn check(event: &Value) -> Result<ActionRequest, Failure> {
         parse(&serde_json::to_vec(&json!({ "action": event })).unwrap())
     }
 
     #[test]
     fn what_a_client_adds_is_accepted() {
-        let asked = check(&json!({
+        let request = check(&json!({
             "id": 12, "timestamp": "2025-11-16T01:32:11", "source": "agent", "message": "m",
             "cause": 11, "tool_call_metadata": {}, "llm_metrics": {}, "action": "run",
             "args": {"command": "ls"}, "timeout": 2.5
         }));
-        assert_eq!(asked.unwrap().timeout, Some(Duration::from_millis(2500)));
+        assert_eq!(request.unwrap().timeout, Some(Duration::from_millis(2500)));
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_limit_that_no_clock_knows_is_a_long_one() {
         let event = json!({"action": "close", "timeout": 1.8e19});
-        assert_eq!(check(&event).unwrap().timeout, Some(LONGEST));
+        assert_eq!(check(&event).unwrap().timeout, Some(MAX_TIMEOUT));
     }
 
     #[test]

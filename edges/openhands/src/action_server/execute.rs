@@ -1,4 +1,4 @@
-//! Actions over HTTP.
+//! Serves actions over HTTP.
 
 use std::{convert::Infallible, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{
-    event::{self, Asked},
+    event::{self, ActionRequest},
     failure::Failure,
     server::Server,
 };
@@ -25,31 +25,31 @@ use crate::{
     event::{Answer, Event},
 };
 
-/// Pieces of output that may wait for a slow reader. When they are that many, the output waits in the
-/// log.
+/// Capacity of the queue for a slow reader. When it is full, further output waits in the log.
 const PIECES: usize = 16;
 
-/// Carries an action out and answers when it is done, or when its wait is over. A client that goes away
-/// does not stop the command.
+/// Carries out an action and answers when it is done, or when the wait for it has ended. A client
+/// that disconnects does not stop the command.
 pub(super) async fn execute_action(
     State(server): State<Arc<Server>>,
     body: Bytes,
 ) -> Result<Json<Answer>, Failure> {
-    let asked = take(&server, &body)?;
-    Ok(Json(carry_out(&server, asked, None).await))
+    let request = parse_request(&server, &body)?;
+    Ok(Json(carry_out(&server, request, None).await))
 }
 
-/// Carries an action out and answers with a stream of events: `start`, `output` as it comes, and `complete` with the observation.
+/// Carries out an action and answers with a stream of events: `start`, `output` as it comes, and
+/// `complete` with the observation.
 pub(super) async fn execute_action_stream(
     State(server): State<Arc<Server>>,
     body: Bytes,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Failure> {
-    let asked = take(&server, &body)?;
+    let request = parse_request(&server, &body)?;
     let (events, received) = mpsc::channel(PIECES);
     tokio::spawn(async move {
         tokio::select! {
-            () = stream_events(&server, asked, &events) => {}
-            // The reader has gone. A command goes on, as it does without a stream.
+            () = stream_events(&server, request, &events) => {}
+            // The reader is gone. A command goes on, as it does without a stream.
             () = events.closed() => {}
         }
     });
@@ -59,8 +59,9 @@ pub(super) async fn execute_action_stream(
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
-async fn stream_events(server: &Server, asked: Asked, events: &mpsc::Sender<sse::Event>) {
+async fn stream_events(server: &Server, request: ActionRequest, events: &mpsc::Sender<sse::Event>) {
     let started = sse::Event::default().event("start").data(r#"{"status":"started"}"#);
+    // Sending fails only if the reader is gone, which ends this task; see above.
     let _ = events.send(started).await;
     let (output, mut pieces) = mpsc::channel::<OutputPiece>(PIECES);
     let pass_on = async {
@@ -69,34 +70,36 @@ async fn stream_events(server: &Server, asked: Asked, events: &mpsc::Sender<sse:
                 continue;
             }
             let data = json!({ "content": piece.text }).to_string();
+            // As for `start`.
             let _ = events.send(sse::Event::default().event("output").data(data)).await;
         }
     };
     let carried_out = async {
-        let answer = carry_out(server, asked, Some(&output)).await;
+        let answer = carry_out(server, request, Some(&output)).await;
         drop(output);
         answer
     };
     let (answer, ()) = tokio::join!(carried_out, pass_on);
     if let Ok(complete) = sse::Event::default().event("complete").json_data(&answer) {
+        // As for `start`.
         let _ = events.send(complete).await;
     }
 }
 
-fn take(server: &Server, body: &Bytes) -> Result<Asked, Failure> {
+fn parse_request(server: &Server, body: &Bytes) -> Result<ActionRequest, Failure> {
     server.note_action();
-    let asked = event::parse(body)?;
-    if matches!(asked.event.action, Ok(Action::RunIpython(_))) && !server.plugins.jupyter {
+    let request = event::parse(body)?;
+    if matches!(request.event.action, Ok(Action::RunIpython(_))) && !server.plugins.jupyter {
         let detail = "JupyterRequirement not found: start the server with --plugins jupyter";
         return Err(Failure::of(ErrorKind::Unavailable, detail));
     }
-    Ok(asked)
+    Ok(request)
 }
 
-async fn carry_out(server: &Server, asked: Asked, output: Option<&OutputSink>) -> Answer {
-    let Asked { event: Event { action, question }, timeout } = asked;
+async fn carry_out(server: &Server, request: ActionRequest, output: Option<&OutputSink>) -> Answer {
+    let ActionRequest { event: Event { action, context }, timeout } = request;
     let executor = server.executor().await;
-    // Nobody can cancel an action over HTTP.
+    // An action over HTTP cannot be cancelled.
     let watch = Watch { output, cancellation: &Arc::new(Cancellation::default()) };
     let result = match action {
         Ok(action) => match relative_path(&action, &server.directory) {
@@ -105,10 +108,10 @@ async fn carry_out(server: &Server, asked: Asked, output: Option<&OutputSink>) -
         },
         Err(error) => Err(error),
     };
-    question.observe(result, executor, server.error_form).await
+    context.observe(result, executor, server.error_form).await
 }
 
-/// The editor of OpenHands wants absolute paths.
+/// The error for a relative path, which the editor of OpenHands does not accept.
 pub(super) fn relative_path(action: &Action, directory: &Path) -> Option<ActionError> {
     let path = match action {
         Action::Read(Read { path, form: ReadAs::View { .. } }) => path,

@@ -1,7 +1,7 @@
-//! A request that could not be served, as HTTP says it.
+//! The HTTP answer to a request that could not be served.
 //!
-//! Clients read `detail` from a JSON object and treat all such answers alike, so the status can be an
-//! honest one.
+//! Clients read `detail` from a JSON object and treat all such answers alike, so the status can be
+//! accurate.
 
 use axum::{
     Json, body,
@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::action::{ActionError, ErrorKind};
 use sandbox_files as files;
 
-/// The longest text of an answer that is not ours.
-const SAID_BYTES: usize = 64 << 10;
+/// Limit for the text of an answer that the framework made.
+const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The answer to a request that failed.
 #[derive(Debug)]
@@ -37,14 +37,14 @@ impl Failure {
         Self { status, body: Body { detail: detail.into(), errors: None, kind: None } }
     }
 
-    /// A body or query that has not the right shape. `errors` is a text, not a list.
+    /// A body or query that does not have the right form. `errors` is a text, not a list.
     pub(super) fn unprocessable(place: &str, problem: &str) -> Self {
         let mut failure = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid request parameters");
         failure.body.errors = Some(format!("[{{'loc': '{place}', 'msg': '{problem}'}}]"));
         failure
     }
 
-    /// A well-formed request that makes no sense.
+    /// A well-formed request that is not valid.
     pub(super) fn invalid(detail: &str) -> Self {
         Self::of(ErrorKind::Invalid, detail)
     }
@@ -91,15 +91,16 @@ impl IntoResponse for Failure {
     }
 }
 
-/// Puts into our form what the framework answers by itself, to a body that is too large, say.
+/// Converts error answers of the framework to our form, such as the one for a body that is too
+/// large.
 pub(super) async fn as_object(response: Response) -> Response {
     let (status, json) = (response.status(), HeaderValue::from_static("application/json"));
     let is_error = status.is_client_error() || status.is_server_error();
     if !is_error || response.headers().get(header::CONTENT_TYPE) == Some(&json) {
         return response;
     }
-    let said = body::to_bytes(response.into_body(), SAID_BYTES).await.unwrap_or_default();
-    Failure::new(status, String::from_utf8_lossy(&said)).into_response()
+    let text = body::to_bytes(response.into_body(), MAX_TEXT_BYTES).await.unwrap_or_default();
+    Failure::new(status, String::from_utf8_lossy(&text)).into_response()
 }
 
 fn status(kind: ErrorKind) -> StatusCode {

@@ -1,4 +1,4 @@
-//! Figures of the server process, as `/server_info` tells them.
+//! Measures the server process, for `/server_info`.
 
 use std::{fs, time::Instant};
 
@@ -43,8 +43,8 @@ struct Io {
 }
 
 impl ServerInfo {
-    /// Takes all figures now. The load is the mean since the start, so that nobody has to wait for a
-    /// second look.
+    /// Measures now. The CPU load is the mean since the start, so that no second measurement is
+    /// needed.
     pub(super) fn take(started: Instant, last_action: Instant) -> Self {
         let uptime = started.elapsed().as_secs_f64();
         Self {

@@ -1,4 +1,4 @@
-//! Tools of other servers. This server runs none, and says so where clients look.
+//! Answers requests for MCP servers. This server runs none, and says so where clients look.
 
 use axum::{Json, body::Bytes};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 
-/// A program that a client wants to be run as a tool server.
+/// A program that a client wants to run as an MCP server.
 #[derive(Debug, Deserialize)]
 struct ToolServer {
     name: String,
@@ -25,12 +25,12 @@ pub(super) async fn update_mcp_server(body: Bytes) -> Result<Json<Value>, Failur
     let mut names = Vec::new();
     for item in wanted {
         let server = serde_json::from_value::<ToolServer>(item).map_err(|error| {
-            Failure::invalid(&format!("a tool server is not as it must be: {error}"))
+            Failure::invalid(&format!("an MCP server is not described correctly: {error}"))
         })?;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if server.name.is_empty() || !server.name.chars().all(fits) {
             return Err(Failure::invalid(&format!(
-                "{:?} is no name of a tool server; use letters, digits, `_` and `-`",
+                "{:?} is not a valid name of an MCP server: use letters, digits, `_` and `-`",
                 server.name
             )));
         }
@@ -38,7 +38,10 @@ pub(super) async fn update_mcp_server(body: Bytes) -> Result<Json<Value>, Failur
     }
     let log = match names.as_slice() {
         [] => String::new(),
-        names => format!("this server runs no tool servers, so not these: {}", names.join(", ")),
+        names => format!(
+            "this server does not run MCP servers, so these were not started: {}",
+            names.join(", ")
+        ),
     };
     Ok(Json(json!({"detail": "MCP server updated successfully", "router_error_log": log})))
 }

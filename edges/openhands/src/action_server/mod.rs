@@ -1,13 +1,13 @@
-//! An action server for agents that speak to OpenHands' own (version 0.62): the same routes, the same
-//! JSON, the same words where clients look for them.
+//! An action server for clients of OpenHands' own server (version 0.62): the same routes, the same
+//! JSON, and the same words where clients look for them.
 //!
-//! The routes and what HTTP makes of requests and failures are in here, with [`router`] as the list of
-//! routes. The JSON of actions and observations is in [`crate::event`]; what is done is decided in
-//! [`crate::action`].
+//! This module has the routes ([`router`] lists them) and turns requests and failures into HTTP.
+//! The JSON of actions and observations is in [`crate::event`]; [`crate::action`] decides what is
+//! done.
 //!
 //! The port is open at once. Requests that need the shell wait until it is at its first prompt, and
-//! `/alive` says whether it is. Where the original guesses, races or loses output, this one does
-//! not; `OPENHANDS.md` lists the differences.
+//! `/alive` says whether it is. `OPENHANDS.md` lists the differences to the original, which
+//! sometimes guesses, races or loses output.
 
 mod access;
 mod event;

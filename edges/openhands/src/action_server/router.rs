@@ -1,4 +1,4 @@
-//! The routes.
+//! The routes of the server.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use super::{
     transfer, vscode,
 };
 
-/// Bytes of an action. A larger file comes by upload.
+/// Limit for the body of an action in bytes. Larger files can be uploaded.
 const ACTION_BYTES: usize = 64 << 20;
 
-/// The description of all routes.
+/// The OpenAPI description of all routes.
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Every route, with its method.
@@ -56,8 +56,8 @@ pub(super) fn router(server: Arc<Server>) -> Router {
         })
         .layer(DefaultBodyLimit::max(ACTION_BYTES))
         .layer(middleware::map_response(failure::as_object))
-        // Outermost, so that it comes before everything, also before the question whether there is
-        // such a path.
+        // The outermost layer, so that it comes before everything, even before checking that the
+        // path exists.
         .layer(middleware::from_fn_with_state(Arc::clone(&server), check_access))
         .with_state(server)
 }

@@ -1,4 +1,4 @@
-//! The life of a server.
+//! Starts and stops the server.
 
 use std::{
     future::Future,
@@ -22,7 +22,7 @@ use crate::{
 use sandbox_files::Workspace;
 use sandbox_host::Sandbox;
 
-/// How long requests that are under way may take to end after the signal.
+/// How long running requests may take to end after the signal to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// The settings of a server.
@@ -32,9 +32,9 @@ pub struct Config {
     pub sandbox: sandbox_host::Settings,
     /// How actions are carried out.
     pub actions: Settings,
-    /// The rules for clients.
+    /// The access rules.
     pub access: Access,
-    /// Whether errors tell where they come from.
+    /// Whether errors contain where they come from.
     pub traces: bool,
     /// Optional features.
     pub plugins: Plugins,
@@ -65,8 +65,8 @@ pub(super) struct Server {
     last_action: Mutex<Instant>,
 }
 
-/// Serves until `shutdown` comes, then ends the shells and everything in them. Fails if the shell cannot
-/// be started.
+/// Serves until `shutdown` completes, then ends the shells and everything in them. Fails if the
+/// shell cannot be started.
 pub async fn serve(
     config: Config,
     listener: TcpListener,
@@ -85,7 +85,7 @@ pub async fn serve(
         started: now,
         last_action: Mutex::new(now),
     });
-    // Small answers must not wait for one another.
+    // Send small answers without delay.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let accepting = axum::serve(listener, router::router(Arc::clone(&server)))
@@ -96,12 +96,14 @@ pub async fn serve(
         let sandbox = Sandbox::open(sandbox)
             .await
             .map_err(|error| ActionError::Unavailable(error.to_string()))?;
-        // Now that the state directory is known to be ours. An editor that does not start is no reason not to serve
-        // the rest; its token is then null.
-        let editor = server.plugins.editor.as_ref().and_then(|it| Editor::start(it).ok());
-        if let Some(editor) = editor {
-            // It is set here only.
-            let _ = server.editor.set(editor);
+        // The state directory belongs to this server now. If the editor does not start, the rest is
+        // served anyway, and the editor's token is null.
+        if let Some(settings) = &server.plugins.editor {
+            match Editor::start(settings) {
+                // Set only here, so it cannot fail.
+                Ok(editor) => drop(server.editor.set(editor)),
+                Err(error) => tracing::warn!(%error, "the editor did not start"),
+            }
         }
         let main = actions.main.clone();
         let tools = LocalTools::new(sandbox.clone(), &server.directory);
@@ -110,14 +112,14 @@ pub async fn serve(
             sandbox.shut_down().await;
             return Err(error);
         }
-        // It is set here only.
+        // Set only here, so it cannot fail.
         let _ = server.executor.set(executor);
         if server.plugins.jupyter {
             let warming = sandbox.clone();
             tokio::spawn(async move {
-                // The first cell will say why its kernel does not start.
+                // The first cell reports why its kernel does not start.
                 if let Err(error) = warming.warm_up(&main).await {
-                    tracing::debug!(%error, "the kernel did not start");
+                    tracing::debug!(%error, "the kernel did not start in advance");
                 }
             });
         }
@@ -130,14 +132,14 @@ pub async fn serve(
             shutdown.await;
             started
         }
-        // A shell that is on its way has to arrive before it can be ended.
+        // A shell that is starting must be complete before it can be ended.
         () = &mut shutdown => match tokio::time::timeout(DRAIN, started).await {
             Ok(started) => started?,
             Err(_) => return Ok(()),
         },
     };
     drop(stop);
-    // Requests that wait for a command learn of its end, and end themselves.
+    // Requests that wait for a command get its end, and end themselves.
     sandbox.shut_down().await;
     if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {
         accepting.abort();
@@ -146,7 +148,7 @@ pub async fn serve(
 }
 
 impl Server {
-    /// Carries actions out. Waits until the shell is ready.
+    /// The executor of actions. Waits until the shell is ready.
     pub(super) async fn executor(&self) -> &Arc<Executor<LocalTools>> {
         self.executor.wait().await
     }

@@ -1,7 +1,8 @@
-//! The editor behind `file_editor` in cells: the one of the actions, asked in lines of JSON.
+//! The editor behind `file_editor` in cells: the editor of the actions, controlled by lines of
+//! JSON.
 //!
-//! A kernel starts it as `openhands-edge edit`, so it has the kernel's user and walls. It remembers its own edits
-//! only, and cannot undo those of `edit` actions.
+//! A kernel starts it as `openhands-edge edit`, so it runs as the kernel's user and under its
+//! policy. It remembers only its own edits, and cannot undo those of `edit` actions.
 
 use std::{
     env,
@@ -18,16 +19,17 @@ use crate::{
     tools::FileTools,
 };
 
-/// The module that cells find, except for the line that says how the editor is started.
+/// The module for cells, without the line that says how to start the editor.
 const SKILLS: &str = include_str!("../skills.py");
 
-/// Python source that gives cells `file_editor`, behind which is this program.
+/// Python source that provides `file_editor` to cells, with this program as the editor.
 pub fn prelude(program: &Path) -> String {
     let program = Value::from(program.to_string_lossy());
     format!("{SKILLS}\nEDITOR[:] = [{program}, \"edit\"]\n")
 }
 
-/// Answers each line, the arguments of an edit or a view, with one observation, until there are no more.
+/// Answers each line with one observation, until the end of input. A line has the arguments of an
+/// edit or a view.
 pub async fn edit_lines(requests: impl BufRead, mut answers: impl Write) -> io::Result<()> {
     let (files, directory) = (Files::new(FileTools::new()), env::current_dir()?);
     for request in requests.lines() {
@@ -47,7 +49,7 @@ async fn edit(
     files: &Files<FileTools>,
     directory: &Path,
 ) -> Answer {
-    // Only a view has a range, and it has no other command.
+    // A view is a `read` action, which has a range and no command.
     let name = match arguments.get("command").and_then(Value::as_str) {
         Some("view") => {
             arguments.remove("command");
@@ -56,7 +58,7 @@ async fn edit(
         }
         _ => "edit",
     };
-    let Event { action, question } = match event::parse(name, arguments) {
+    let Event { action, context } = match event::parse(name, arguments) {
         Ok(event) => event,
         Err(malformed) => return failed(malformed.to_string()),
     };
@@ -67,18 +69,18 @@ async fn edit(
         },
         Err(error) => Err(error),
     };
-    question.answer(observed, directory, ErrorForm::default())
+    context.answer(observed, directory, ErrorForm::default())
 }
 
 async fn carry_out(action: &Action, files: &Files<FileTools>) -> Result<Observation, ActionError> {
     match action {
         Action::Read(read) => files.read(&read.path, read).await,
         Action::Edit(edit) => files.edit(&edit.path, edit).await,
-        _ => unreachable!("only these two are parsed"),
+        _ => unreachable!("edit parses only these two"),
     }
 }
 
-/// The observation of a request that the editor does not understand.
+/// The observation of a request that could not be parsed.
 fn failed(reason: String) -> Answer {
     event::error(&ActionError::Invalid(format!("ERROR:\n{reason}")), ErrorForm::default())
 }

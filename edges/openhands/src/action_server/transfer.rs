@@ -1,4 +1,4 @@
-//! Files that come and go as a whole: uploads, downloads, and lists of names.
+//! Uploads, downloads, and lists of names.
 
 use std::{
     borrow::Cow,
@@ -32,11 +32,11 @@ use sandbox_files::{
     create_directory, list, open_file, set_mode, stat, write_from,
 };
 
-/// Bytes of one upload.
+/// Limit for one upload in bytes.
 pub(super) const UPLOAD_BYTES: usize = 4 << 30;
-/// Bytes that an uploaded archive may unpack to.
+/// Limit for the unpacked size of an uploaded archive in bytes.
 const UNPACKED_BYTES: u64 = 16 << 30;
-/// Directories within directories that a download goes down. More is a circle, or a joke.
+/// How many nested directories a download follows. Deeper nesting is a loop, or made on purpose.
 const DEPTH: usize = 200;
 const BLOCK: usize = 64 << 10;
 
@@ -66,7 +66,7 @@ struct List {
     path: Option<PathBuf>,
 }
 
-/// Puts a file into a directory, or unpacks an archive there.
+/// Writes a file to a directory, or unpacks an archive there.
 pub(super) async fn upload_file(
     State(server): State<Arc<Server>>,
     query: Result<Query<Upload>, QueryRejection>,
@@ -125,7 +125,8 @@ pub(super) async fn download_files(
     Ok((headers, Body::from_stream(blocks)).into_response())
 }
 
-/// The names in a directory: directories first, with a slash. Whatever cannot be listed is empty.
+/// The names in a directory: directories first, with a slash. Empty if the directory cannot be
+/// listed.
 pub(super) async fn list_files(
     State(server): State<Arc<Server>>,
     body: Bytes,
@@ -148,7 +149,7 @@ fn names(workspace: &Workspace, directory: &Path) -> Result<Vec<String>, files::
     let mut named = Vec::new();
     for entry in listing.entries {
         let kind = match (entry.kind, entry.target) {
-            // Links that lead nowhere.
+            // A link without a target.
             (Kind::Symlink, None) => continue,
             (Kind::Symlink, Some(target)) => target,
             (kind, _) => kind,
@@ -162,24 +163,24 @@ fn names(workspace: &Workspace, directory: &Path) -> Result<Vec<String>, files::
     Ok(shown.collect())
 }
 
-/// Receives the part `file` into a file without a name, which vanishes by itself.
+/// Receives the part `file` into a temporary file without a name.
 async fn spool_file(mut form: Multipart) -> Result<(String, File), Failure> {
     while let Some(field) = form.next_field().await.map_err(form_failure)? {
         if field.name() != Some("file") {
             continue;
         }
-        // A name, not a way: what comes before a slash does not count.
+        // Only the name counts, without any directories before it.
         let name = field.file_name().and_then(|name| name.rsplit(['/', '\\']).next());
         let name = name.filter(|name| !matches!(*name, "" | "." | "..")).map(str::to_owned);
-        let name = name.ok_or_else(|| wrong_file("it needs a file name"))?;
+        let name = name.ok_or_else(|| wrong_file("needs a file name"))?;
         return Ok((name, spool(field).await?));
     }
-    Err(wrong_file("it is missing"))
+    Err(wrong_file("is missing"))
 }
 
 async fn spool(mut field: Field<'_>) -> Result<File, Failure> {
     let full = |error: io::Error| {
-        Failure::of(ErrorKind::Internal, format!("the upload could not be kept: {error}"))
+        Failure::of(ErrorKind::Internal, format!("cannot store the upload: {error}"))
     };
     let mut file = tempfile::tempfile().map_err(full)?;
     loop {
@@ -198,9 +199,9 @@ async fn spool(mut field: Field<'_>) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Unpacks below a directory and nowhere else: names that lead out, and entries that cannot be read, are
-/// refused before anything is written, links are written as files, and none that is there is followed
-/// out of the directory.
+/// Unpacks an archive below a directory and nowhere else. Names that lead out, and entries that
+/// cannot be read, are refused before anything is written. Links are written as files, and existing
+/// links that lead out of the directory are not followed.
 fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
     let cannot = |reason: &dyn Display| {
         Failure::invalid(&format!("the zip file cannot be unpacked: {reason}"))
@@ -217,7 +218,7 @@ fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
                 format!("the zip file has an entry that leads out of its directory: {name}"),
             ));
         }
-        // The size in an entry's header cannot be trusted.
+        // The size in an entry's header cannot be trusted, so the content is counted.
         let mut content = (&mut entry).take(UNPACKED_BYTES + 1 - total);
         total += io::copy(&mut content, &mut io::sink()).map_err(|error| cannot(&error))?;
         if total > UNPACKED_BYTES {
@@ -246,8 +247,8 @@ fn unpack(archive: File, directory: &WorkspacePath) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where an entry belongs, as Unix reads its name: a backslash and a colon are letters. None if that is not below
-/// the destination.
+/// The path of an entry, as Unix reads its name: a backslash and a colon are ordinary characters.
+/// `None` if it is not below the destination.
 fn place_of(name: &str) -> Option<PathBuf> {
     let mut place = PathBuf::from(".");
     for component in Path::new(name.trim_start_matches('/')).components() {
@@ -260,10 +261,10 @@ fn place_of(name: &str) -> Option<PathBuf> {
     Some(place)
 }
 
-/// Packs all files below a path, without compression, into a file without a name.
+/// Packs all files below a path, without compression, into a temporary file without a name.
 fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Failure> {
     let failed = |error: io::Error| {
-        Failure::of(ErrorKind::Internal, format!("the archive could not be made: {error}"))
+        Failure::of(ErrorKind::Internal, format!("cannot make the archive: {error}"))
     };
     let mut archive = ZipWriter::new(tempfile::tempfile().map_err(failed)?);
     let top = path.absolute();
@@ -273,7 +274,7 @@ fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Fail
             while let Some(directory) = waiting.pop() {
                 let options = ListOptions { depth: Depth::One, hidden: true, limit: usize::MAX };
                 let listing = match list(&workspace.path(&directory)?, options) {
-                    // As for a file below.
+                    // Skipped, like an unreadable file in `add`.
                     Err(files::Error::Denied { .. } | files::Error::NotFound { .. })
                         if directory != top =>
                     {
@@ -285,7 +286,7 @@ fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Fail
                     let place = directory.join(&entry.path);
                     let depth = place.components().count() - top.components().count();
                     match entry.target.unwrap_or(entry.kind) {
-                        // A link to a directory may lead in a circle.
+                        // Links to directories are not followed: they may form a loop.
                         Kind::Directory if entry.kind == Kind::Directory && depth < DEPTH => {
                             waiting.push(place);
                         }
@@ -310,7 +311,7 @@ fn add(
     top: &Path,
 ) -> Result<(), Failure> {
     let opened = open_file(&workspace.path(place)?);
-    // One file that may not be read must not keep the others from their way.
+    // A file that cannot be read must not fail the whole download.
     let (mut file, size) = match opened {
         Err(files::Error::Denied { .. } | files::Error::NotFound { .. }) => return Ok(()),
         opened => opened?,
@@ -322,10 +323,7 @@ fn add(
     let added = archive.start_file(name.as_ref(), options);
     added.map_err(io::Error::from).and_then(|()| io::copy(&mut file, archive)).map_err(
         |error| {
-            Failure::of(
-                ErrorKind::Internal,
-                format!("{} could not be packed: {error}", place.display()),
-            )
+            Failure::of(ErrorKind::Internal, format!("cannot pack {}: {error}", place.display()))
         },
     )?;
     Ok(())
@@ -350,7 +348,7 @@ fn wrong_file(problem: &str) -> Failure {
     Failure::unprocessable("body.file", problem)
 }
 
-/// A form that breaks off, has another shape, or is too large.
+/// The failure for a form that is incomplete, malformed or too large.
 fn form_failure(error: MultipartError) -> Failure {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Failure::new(error.status(), error.body_text()),

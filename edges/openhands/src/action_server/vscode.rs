@@ -1,4 +1,4 @@
-//! An editor in the browser, where one is installed.
+//! Runs an editor in the browser, if one is installed.
 
 use std::{io, path::PathBuf, process::Stdio, sync::Arc};
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::server::Server;
 
-/// How the editor is started.
+/// The settings of the editor.
 #[derive(Debug, Clone)]
 pub struct EditorSettings {
     /// The server program of an editor that takes the options of OpenVSCode Server.
@@ -18,17 +18,18 @@ pub struct EditorSettings {
     pub port: u16,
     /// The directory that it opens.
     pub folder: PathBuf,
-    /// The path under which it is reached, if not `/`.
+    /// The path under which it is served, if not `/`.
     pub base_path: Option<String>,
-    /// A private directory, for the file with the token.
+    /// A private directory for the file with the token.
     pub state: PathBuf,
 }
 
-/// Runs a program until its standard input ends, then ends the whole process group. The program is often a
-/// script that starts another one, which would go on with the port and the token.
-const KEEPER: &str = r#""$@" </dev/null & read -r _; kill -KILL 0"#;
+/// Runs a program until standard input ends, then kills the whole process group. The program is
+/// often a script that starts another one, which would otherwise keep the port and the token.
+const RUN_UNTIL_EOF: &str = r#""$@" </dev/null & read -r _; kill -KILL 0"#;
 
-/// A running editor. It ends with the server, even if that is killed: it lives by a pipe.
+/// A running editor. It ends with the server, even if the server is killed, because its standard
+/// input is a pipe from the server.
 #[derive(Debug)]
 pub(super) struct Editor {
     token: String,
@@ -43,8 +44,8 @@ impl Editor {
         let file = settings.state.join("editor-token");
         private_files::replace(&file, token.as_bytes())?;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", KEEPER, "editor"]).arg(&settings.program);
-        // Not as an argument, which everybody on the machine can see.
+        command.args(["-c", RUN_UNTIL_EOF, "editor"]).arg(&settings.program);
+        // Not as an argument, which all users can see.
         command.arg("--connection-token-file").arg(&file);
         command.args(["--host", "0.0.0.0", "--port", &settings.port.to_string()]);
         command.arg("--disable-workspace-trust");

@@ -1,4 +1,4 @@
-//! Observations as clients expect them: the same keys, in the same order.
+//! Prints observations as clients expect them: the same keys, in the same order.
 
 use std::path::Path;
 
@@ -6,26 +6,26 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bridge_protocol::methods::Empty;
 use bridge_protocol::methods::action::{Extras, Observation as Answer, RunMetadata};
 
-use super::{Asked, Question, texts};
+use super::{ActionKind, ObservationContext, texts};
 use crate::action::{
     ActionError, CellObservation, CellOutcome, EditObservation, Executor, FileProblem, Observation,
     Outcome, Page, Picture, ReadContent, RunObservation, Screenshot,
 };
 use crate::tools::Tools;
 
-/// How errors are told.
+/// How errors are reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErrorForm {
-    /// Every error is an observation of the kind `error`, with its class. Otherwise the errors of an
-    /// editor are observations of an edit or a view, as the clients of OpenHands know them, a cell
-    /// has always succeeded, and its pictures are PNG.
+    /// Every error is an observation of the kind `error`, with its class. Otherwise errors of the
+    /// editor are observations of an edit or a view, as the clients of OpenHands expect; a cell
+    /// always counts as successful, and only its PNG pictures are reported.
     pub typed: bool,
-    /// Errors tell where they come from. Only for looking into the server: clients of OpenHands cannot
-    /// read such answers.
+    /// Errors contain where they come from, for debugging the server. Clients of OpenHands cannot
+    /// read such observations.
     pub traces: bool,
 }
 
-impl Question {
+impl ObservationContext {
     /// The observation of an action that `executor` has carried out.
     pub async fn observe<T: Tools>(
         &self,
@@ -33,8 +33,8 @@ impl Question {
         executor: &Executor<T>,
         form: ErrorForm,
     ) -> Answer {
-        // The sentences about a file that cannot be read or written name the directory.
-        let is_about_file = matches!(self.0, Asked::Read { .. } | Asked::Write { .. });
+        // Errors about a file that cannot be read or written name the directory.
+        let is_about_file = matches!(self.0, ActionKind::Read { .. } | ActionKind::Write { .. });
         let cwd = match result.is_err() && is_about_file {
             true => executor.current_directory().await.unwrap_or_default(),
             false => Default::default(),
@@ -42,7 +42,7 @@ impl Question {
         self.answer(result, &cwd, form)
     }
 
-    /// The observation of a result. `cwd` is the directory in which relative paths begin.
+    /// The observation of a result. Relative paths begin in `cwd`.
     pub fn answer(
         &self,
         result: Result<Observation, ActionError>,
@@ -56,17 +56,17 @@ impl Question {
     }
 }
 
-/// The observation of an error when nothing is known of the action.
+/// The observation of an error if the action is not known.
 pub fn error(error: &ActionError, form: ErrorForm) -> Answer {
     of_error(texts::error(error), error, form)
 }
 
-fn of(asked: &Asked, observation: Observation, form: ErrorForm) -> Answer {
+fn of(kind: &ActionKind, observation: Observation, form: ErrorForm) -> Answer {
     match observation {
         Observation::Run(run) => of_run(run, form),
-        Observation::Cell(cell) => of_cell(asked, cell, form),
-        Observation::Read { path, content } => match asked {
-            Asked::View { path } => match content {
+        Observation::Cell(cell) => of_cell(kind, cell, form),
+        Observation::Read { path, content } => match kind {
+            ActionKind::View { path } => match content {
                 ReadContent::Media { .. } => binary(),
                 content => read(path.clone(), "oh_aci", texts::view(path, &content)),
             },
@@ -77,40 +77,41 @@ fn of(asked: &Asked, observation: Observation, form: ErrorForm) -> Answer {
             let message = format!("Wrote the file {path}.");
             new("write", message, String::new(), Extras::Written { path })
         }
-        Observation::Edited(edited) => of_edit(asked, &edited),
+        Observation::Edited(edited) => of_edit(kind, &edited),
         Observation::Browsed(page) => of_page(page),
         Observation::Done { path } => success(format!("Done: {}", path.display())),
         Observation::Closed => success("The shell is closed.".into()),
     }
 }
 
-/// The observation of an error, in the form that clients of the action expect: some are `error`s, others are
-/// results that begin with a certain word.
-fn failed(asked: &Asked, error: &ActionError, cwd: &Path, form: ErrorForm) -> Answer {
+/// The observation of an error, in the form that clients expect for this action: an `error`, or a
+/// result that begins with a certain word.
+fn failed(kind: &ActionKind, error: &ActionError, cwd: &Path, form: ErrorForm) -> Answer {
     let is_binary = matches!(error, ActionError::File(file) if file.problem == FileProblem::Binary);
-    let text = match asked {
-        Asked::View { .. } if is_binary => texts::BINARY_FILE.into(),
-        Asked::View { path } => match texts::editor_error(error, path, "") {
+    let text = match kind {
+        ActionKind::View { .. } if is_binary => texts::BINARY_FILE.into(),
+        ActionKind::View { path } => match texts::editor_error(error, path, "") {
             text if form.typed => text,
             text => return read(path.clone(), "oh_aci", format!("ERROR:\n{text}")),
         },
-        Asked::Edit { path, old, .. } => {
+        ActionKind::Edit { path, old, .. } => {
             match texts::editor_error(error, path, old.as_deref().unwrap_or_default()) {
                 text if form.typed => text,
-                text => return edit(asked, format!("ERROR:\n{text}"), String::new()),
+                text => return edit(kind, format!("ERROR:\n{text}"), String::new()),
             }
         }
-        Asked::Read { path } | Asked::Write { path } => {
+        ActionKind::Read { path } | ActionKind::Write { path } => {
             texts::file_error(error, &cwd.join(path).display().to_string(), cwd)
         }
-        Asked::Browse { interactively }
+        ActionKind::Browse { interactively }
             if !form.typed && (*interactively || matches!(error, ActionError::Unavailable(_))) =>
         {
             texts::NO_BROWSER.into()
         }
-        Asked::Browse { .. } | Asked::Run | Asked::Cell { .. } | Asked::Other => {
-            texts::error(error)
-        }
+        ActionKind::Browse { .. }
+        | ActionKind::Run
+        | ActionKind::Cell { .. }
+        | ActionKind::Other => texts::error(error),
     };
     of_error(text, error, form)
 }
@@ -144,10 +145,10 @@ fn of_run(run: RunObservation, form: ErrorForm) -> Answer {
         exit_code,
         pid: shell.as_ref().and_then(|shell| shell.background_pid).map_or(-1, i64::from),
         username: shell.as_ref().map(|shell| shell.user.clone()),
-        // The name without the domain.
+        // Without the domain.
         hostname: shell
             .as_ref()
-            .map(|shell| shell.host.split('.').next().unwrap_or_default().to_owned()),
+            .map(|shell| shell.machine.split('.').next().unwrap_or_default().to_owned()),
         working_dir: shell.as_ref().map(|shell| shell.cwd.display().to_string()),
         py_interpreter_path: shell.map(|shell| {
             shell.python.map(|python| python.display().to_string()).unwrap_or_default()
@@ -162,9 +163,9 @@ fn of_run(run: RunObservation, form: ErrorForm) -> Answer {
     Answer { success, ..new("run", message, texts::output(run), extras) }
 }
 
-fn of_cell(asked: &Asked, cell: CellObservation, form: ErrorForm) -> Answer {
-    let (code, include_extra) = match asked {
-        Asked::Cell { code, include_extra } => (code.clone(), *include_extra),
+fn of_cell(kind: &ActionKind, cell: CellObservation, form: ErrorForm) -> Answer {
+    let (code, include_extra) = match kind {
+        ActionKind::Cell { code, include_extra } => (code.clone(), *include_extra),
         _ => (String::new(), false),
     };
     // Clients of OpenHands expect PNG only.
@@ -172,10 +173,10 @@ fn of_cell(asked: &Asked, cell: CellObservation, form: ErrorForm) -> Answer {
     let url = |Picture { media_type, base64 }: &_| format!("data:{media_type};base64,{base64}");
     let urls = pictures.map(url).collect::<Vec<_>>();
     let image_urls = (!urls.is_empty()).then_some(urls);
-    let lost = (form.typed && cell.left_out > 0).then_some(cell.left_out);
+    let lost = (form.typed && cell.omitted_bytes > 0).then_some(cell.omitted_bytes);
     let extras = Extras::Cell { code, image_urls, lost };
     let (message, content) = ("The cell was run.".into(), texts::cell(&cell, include_extra));
-    // OpenHands says that every cell has succeeded, and its clients expect no other word.
+    // OpenHands reports every cell as successful, and its clients expect that.
     let success = Some(!form.typed || cell.outcome == CellOutcome::Finished);
     Answer { success, ..new("run_ipython", message, content, extras) }
 }
@@ -185,16 +186,16 @@ fn read(path: String, impl_source: &str, content: String) -> Answer {
     new("read", message, content, Extras::Read { path, impl_source: impl_source.to_owned() })
 }
 
-fn of_edit(asked: &Asked, edited: &EditObservation) -> Answer {
+fn of_edit(kind: &ActionKind, edited: &EditObservation) -> Answer {
     let path = edited.path.display().to_string();
     let (before, after) = edited.edition.change();
     let diff = texts::diff(&path, before, after);
-    edit(asked, texts::edition(&path, &edited.edition), diff)
+    edit(kind, texts::edition(&path, &edited.edition), diff)
 }
 
-fn edit(asked: &Asked, content: String, diff: String) -> Answer {
-    let (path, old_content, new_content) = match asked {
-        Asked::Edit { path, old, new } => (path.clone(), old.clone(), new.clone()),
+fn edit(kind: &ActionKind, content: String, diff: String) -> Answer {
+    let (path, old_content, new_content) = match kind {
+        ActionKind::Edit { path, old, new } => (path.clone(), old.clone(), new.clone()),
         _ => (String::new(), None, None),
     };
     let message = format!("Edited the file {path}.");

@@ -1,11 +1,11 @@
-//! The arguments of each action. One that an action does not have is an error.
+//! The arguments of each action. An unknown argument is an error.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Asked, Malformed, Parsed};
+use super::{ActionKind, Malformed, Parsed};
 use crate::action::{Action, ActionError, Edit, EditCommand, Read, ReadAs, Run, RunIn};
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ impl RunArguments {
         let Self { command, is_input: input, blocking, is_static, cwd, hidden } = self;
         let shell = if is_static { RunIn::Fresh { cwd } } else { RunIn::Main };
         let run = Run { command, input, blocking, shell, hidden };
-        (Ok(Action::Run(run)), Asked::Run)
+        (Ok(Action::Run(run)), ActionKind::Run)
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) struct ReadArguments {
     view_range: Option<Vec<i64>>,
 }
 
-/// The reader or editor that a client means.
+/// The reader or editor that a client asks for.
 #[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Source {
@@ -74,7 +74,7 @@ impl ReadArguments {
         let Self { path, start, end, impl_source, view_range } = self;
         let read = |form| Ok(Action::Read(Read { path: path.clone().into(), form }));
         if impl_source != Source::OhAci {
-            return (read(ReadAs::Slice { start, end }), Asked::Read { path: path.clone() });
+            return (read(ReadAs::Slice { start, end }), ActionKind::Read { path: path.clone() });
         }
         let range = match view_range.map(<[i64; 2]>::try_from) {
             None => Ok(None),
@@ -86,7 +86,7 @@ impl ReadArguments {
             }),
         };
         let action = range.and_then(|range| read(ReadAs::View { range }));
-        (action, Asked::View { path: path.clone() })
+        (action, ActionKind::View { path: path.clone() })
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) struct EditArguments {
     new_str: Option<String>,
     #[serde(default)]
     insert_line: Option<Value>,
-    // For editors that live in the client.
+    // For editors in the client, which the edge does not have.
     #[serde(default, rename = "content")]
     _content: String,
     #[serde(default, rename = "start")]
@@ -133,7 +133,8 @@ impl EditArguments {
             return Err(Malformed::Arguments(reason.into()));
         }
         let Self { path, command, file_text, old_str, new_str, insert_line, .. } = self;
-        let asked = Asked::Edit { path: path.clone(), old: old_str.clone(), new: new_str.clone() };
+        let kind =
+            ActionKind::Edit { path: path.clone(), old: old_str.clone(), new: new_str.clone() };
         let needed = |name: &str, value: Option<String>| {
             value.ok_or_else(|| format!("Parameter `{name}` is required for command: {command}."))
         };
@@ -154,12 +155,12 @@ impl EditArguments {
             )),
         };
         let creates = command == "create";
-        let command = edit.unwrap_or_else(|reason| EditCommand::Wrong { creates, reason });
-        Ok((Ok(Action::Edit(Edit { path: path.into(), command })), asked))
+        let command = edit.unwrap_or_else(|reason| EditCommand::Invalid { creates, reason });
+        Ok((Ok(Action::Edit(Edit { path: path.into(), command })), kind))
     }
 }
 
-/// A number, or a string that is one.
+/// A number, or a string that contains one.
 fn line_number(line: &Value) -> Result<i64, String> {
     let number = match line {
         Value::Number(number) => number.as_i64(),

@@ -1,9 +1,9 @@
-//! Actions and observations as events: the JSON in which agents of OpenHands (version 0.62) write and read
-//! them, with the same keys, in the same words where they look for certain ones.
+//! Actions and observations as events: the JSON that agents of OpenHands (version 0.62) write and
+//! read. Keys are the same, and so are the words that clients look for.
 //!
-//! It exists once, for every edge over which agents come. [`parse`] turns an action's name and
-//! arguments into an [`Event`], and [`Question::answer`] turns what came of it into JSON; what is done is
-//! decided in [`crate::action`].
+//! All edges for OpenHands agents use this module. [`parse`] turns an action's name and arguments
+//! into an [`Event`], and [`ObservationContext::answer`] turns its result into JSON.
+//! [`crate::action`] decides what is done.
 
 mod answer;
 mod arguments;
@@ -21,7 +21,7 @@ use arguments::{
 pub use answer::{ErrorForm, error};
 pub use bridge_protocol::methods::action::Observation as Answer;
 
-/// Arguments that mean nothing here, and those that only older clients send.
+/// Arguments without a meaning here, and arguments that only older clients send.
 const IGNORED: [&str; 10] = [
     "thought",
     "security_risk",
@@ -35,7 +35,7 @@ const IGNORED: [&str; 10] = [
     "images_urls",
 ];
 
-/// Actions that clients answer themselves.
+/// Actions that clients carry out themselves.
 const NOT_FOR_SERVERS: [&str; 14] = [
     "null",
     "think",
@@ -57,32 +57,33 @@ const NOT_FOR_SERVERS: [&str; 14] = [
 pub(crate) const KNOWN: [&str; 10] =
     ["run", "run_ipython", "read", "write", "edit", "browse", "mkdir", "rmdir", "rm", "close"];
 
-/// An action as it came.
+/// A parsed action.
 #[derive(Debug)]
 pub struct Event {
-    /// The action, or why the agent's arguments make no sense. The agent is told that like any result.
+    /// The action, or the error in the agent's arguments, which becomes an observation like any
+    /// result.
     pub action: Result<Action, ActionError>,
     /// The part of the action that the observation repeats.
-    pub question: Question,
+    pub context: ObservationContext,
 }
 
-/// An event that is no action of ours.
+/// Why an event could not be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
     /// There is no such kind of action.
     #[error("{0}")]
     UnknownAction(String),
-    /// Its arguments have not the right shape.
+    /// The arguments do not have the right form.
     #[error("{0}")]
     Arguments(String),
 }
 
 /// The part of an action that its observation repeats, or that decides its form.
 #[derive(Debug)]
-pub struct Question(Asked);
+pub struct ObservationContext(ActionKind);
 
 #[derive(Debug)]
-enum Asked {
+enum ActionKind {
     Run,
     Cell { code: String, include_extra: bool },
     Read { path: String },
@@ -93,57 +94,57 @@ enum Asked {
     Other,
 }
 
-/// An action or why there is none, and what its answer has to know.
-type Parsed = (Result<Action, ActionError>, Asked);
+/// An action or its error, and the data that its observation needs.
+type Parsed = (Result<Action, ActionError>, ActionKind);
 
-/// Reads an action. An argument that it does not have is an error.
+/// Parses an action. An unknown argument is an error.
 pub fn parse(name: &str, mut args: Map<String, Value>) -> Result<Event, Malformed> {
     for ignored in IGNORED {
         args.remove(ignored);
     }
-    let (action, asked) = match name {
+    let (action, kind) = match name {
         "run" => arguments::<RunArguments>(name, args)?.into_action(),
         "run_ipython" => {
             let CellArguments { code, include_extra, restart, _kernel_init_code: _ } =
                 arguments(name, args)?;
-            let asked = Asked::Cell { code: code.clone(), include_extra };
-            (Ok(Action::RunIpython(Cell { code, restart })), asked)
+            let kind = ActionKind::Cell { code: code.clone(), include_extra };
+            (Ok(Action::RunIpython(Cell { code, restart })), kind)
         }
         "read" => arguments::<ReadArguments>(name, args)?.into_action(),
         "write" => {
             let WriteArguments { path, content, start, end } = arguments(name, args)?;
-            let asked = Asked::Write { path: path.clone() };
-            (Ok(Action::Write(Write { path: path.into(), content, start, end })), asked)
+            let kind = ActionKind::Write { path: path.clone() };
+            (Ok(Action::Write(Write { path: path.into(), content, start, end })), kind)
         }
         "edit" => arguments::<EditArguments>(name, args)?.into_action()?,
         "browse" => {
             let BrowseArguments { url, _return_axtree: _ } = arguments(name, args)?;
-            (Ok(Action::Browse { url }), Asked::Browse { interactively: false })
+            (Ok(Action::Browse { url }), ActionKind::Browse { interactively: false })
         }
         "browse_interactive" => {
             let InteractiveArguments { .. } = arguments(name, args)?;
-            let error = ActionError::Unavailable("there is no browser to click in".into());
-            (Err(error), Asked::Browse { interactively: true })
+            let error = ActionError::Unavailable("interactive browsing is not supported".into());
+            (Err(error), ActionKind::Browse { interactively: true })
         }
         "mkdir" => {
             let PathArguments { path } = arguments(name, args)?;
-            (Ok(Action::CreateDirectory { path }), Asked::Other)
+            (Ok(Action::CreateDirectory { path }), ActionKind::Other)
         }
         "rmdir" => {
             let PathArguments { path } = arguments(name, args)?;
-            (Ok(Action::RemoveDirectory { path }), Asked::Other)
+            (Ok(Action::RemoveDirectory { path }), ActionKind::Other)
         }
         "rm" => {
             let RemoveArguments { path, recursive } = arguments(name, args)?;
-            (Ok(Action::Remove { path, recursive }), Asked::Other)
+            (Ok(Action::Remove { path, recursive }), ActionKind::Other)
         }
         "close" => {
             let NoArguments {} = arguments(name, args)?;
-            (Ok(Action::Close), Asked::Other)
+            (Ok(Action::Close), ActionKind::Other)
         }
         name if NOT_FOR_SERVERS.contains(&name) => {
             return Err(Malformed::UnknownAction(format!(
-                "'{name}' actions are answered by the client and are not for a runtime"
+                "'{name}' actions are carried out by the client, not by a runtime"
             )));
         }
         name => {
@@ -153,7 +154,7 @@ pub fn parse(name: &str, mut args: Map<String, Value>) -> Result<Event, Malforme
             )));
         }
     };
-    Ok(Event { action, question: Question(asked) })
+    Ok(Event { action, context: ObservationContext(kind) })
 }
 
 fn arguments<T: DeserializeOwned>(name: &str, args: Map<String, Value>) -> Result<T, Malformed> {
@@ -170,12 +171,12 @@ mod tests {
     use crate::action::{Run, RunIn};
 
     fn check(name: &str, args: Value) -> Result<Event, Malformed> {
-        let Value::Object(args) = args else { panic!("{args} is no object") };
+        let Value::Object(args) = args else { panic!("{args} is not an object") };
         parse(name, args)
     }
 
     #[test]
-    fn what_a_client_adds_is_accepted() {
+    fn extra_arguments_of_clients_are_accepted() {
         let event = check(
             "run",
             json!({
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_part() {
         for (name, args, word) in [
             ("run", json!({}), "command"),
             ("run", json!({"command": "x", "bogus": 1}), "bogus"),

@@ -1,31 +1,31 @@
-//! The sentences that agents read. Those in which clients look for certain words keep these words.
+//! The texts that agents read. Texts in which clients look for certain words keep these words.
 
-use std::{fmt::Write as _, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use crate::action::{
-    ActionError, CellObservation, CellOutcome, Completion, Edition, FileError, FileProblem,
+    ActionError, CellObservation, CellOutcome, Completion, EditOutcome, FileError, FileProblem,
     NothingRunning, Outcome, Page, ReadContent, Renewal, RunObservation,
 };
 use sandbox_files::{numbered, unified_diff_of_lines};
 
-/// Characters of a command's output that are told; of more, the beginning and the end.
+/// Limit for the characters of a command's output; longer output keeps its beginning and end.
 const OUTPUT_CHARACTERS: usize = 30_000;
 const OUTPUT_CUT: &str = "\n[... Observation truncated due to length ...]\n";
-/// Characters of a view that are told.
+/// Limit for the characters of a view.
 const VIEW_CHARACTERS: usize = 16_000;
-/// The whole content for a file that cannot be shown.
+/// The whole content of the observation for a binary file.
 pub(super) const BINARY_FILE: &str = "ERROR_BINARY_FILE";
 
-/// The whole text where there is no browser.
+/// The whole content of the observation if there is no browser.
 pub(super) const NO_BROWSER: &str = "Browser functionality is not supported or disabled.";
 
-/// Advice for a command that goes on.
-const CHOICES: &str = "To go on waiting, send an empty command ''; to answer it, send text as input; to \
+/// Advice for a command that is still running.
+const CHOICES: &str = "To continue waiting, send an empty command ''; to answer it, send text as input; to \
     interrupt or end it, send C-c, C-z or C-d; next time, give a longer timeout.";
 
-/// Advice for a command that is not whole.
-const UNFINISHED: &str = "It is not whole: a quote, a heredoc or a compound command is open. Nothing was waited \
-    for; send the rest as input, or C-c to drop it.";
+/// Advice for a command that is incomplete.
+const UNFINISHED: &str = "It is incomplete: a quote, a heredoc or a compound command is open. Send the rest as \
+    input, or C-c to discard it.";
 
 /// The line before the output.
 pub(super) fn prefix(observation: &RunObservation) -> String {
@@ -51,17 +51,16 @@ fn beginning_lost(observation: &RunObservation) -> String {
 pub(super) fn suffix(observation: &RunObservation) -> String {
     let mut text = ending(observation);
     if observation.lost > 0 {
-        let _ = write!(
-            text,
-            "\n[{} bytes of output were lost: the log of this shell, or its disk, is full. Close the shell to \
+        text.push_str(&format!(
+            "\n[{} bytes of output were lost, because the log of this shell or its disk is full. Close the shell to \
              begin a new log.]",
             observation.lost
-        );
+        ));
     }
     text
 }
 
-/// A sentence about how the command ended, or why the wait for it did.
+/// How the command ended, or why the wait for it ended.
 fn ending(observation: &RunObservation) -> String {
     match &observation.outcome {
         Outcome::Completed { exit_code, key, completion } => {
@@ -70,10 +69,10 @@ fn ending(observation: &RunObservation) -> String {
                 Completion::Plain => "",
                 Completion::ShellReplaced => {
                     " The shell ended with it. A new one was started in the same directory; \
-                     variables, functions and jobs are gone."
+                     variables, functions and jobs are lost."
                 }
                 Completion::InputNotSent => {
-                    " It had ended before your input came, which was not sent."
+                    " It ended before your input arrived; the input was not sent."
                 }
             };
             let key = key.unwrap_or_default();
@@ -83,7 +82,7 @@ fn ending(observation: &RunObservation) -> String {
             "\n[The command has no new output after {} seconds. {CHOICES}]",
             limit.as_secs()
         ),
-        // Clients look for the sentence about silence.
+        // Clients look for the sentence about missing output.
         Outcome::Unfinished(Some(limit)) => format!(
             "\n[The command has no new output after {} seconds. {UNFINISHED} {CHOICES}]",
             limit.as_secs()
@@ -94,7 +93,7 @@ fn ending(observation: &RunObservation) -> String {
         }
         Outcome::Busy => format!(
             "\n[Your command \"{}\" is NOT executed. The previous command is still running, and \
-             no other can start before it ends; with `is_input` = `true` your text goes to it. {CHOICES}]",
+             no other can start before it ends; with `is_input` = `true` your text is sent to it. {CHOICES}]",
             observation.command
         ),
         Outcome::NothingRunning(_) => String::new(),
@@ -103,10 +102,10 @@ fn ending(observation: &RunObservation) -> String {
 
 /// The output itself.
 pub(super) fn output(mut observation: RunObservation) -> String {
-    // Where clients expect another sentence before the output, or none.
-    let is_told =
+    // In other cases clients expect another line before the output, or none.
+    let is_in_prefix =
         matches!(observation.outcome, Outcome::Completed { .. }) && !observation.continued;
-    if !is_told {
+    if !is_in_prefix {
         observation.content.insert_str(0, &beginning_lost(&observation));
     }
     match observation.outcome {
@@ -129,7 +128,7 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
             format!("[Execution timed out ({} seconds).]", float(limit))
         }
         CellOutcome::KernelDied => {
-            "[The kernel ended under this cell and was started anew; variables are gone.]".into()
+            "[The kernel died during this cell and was restarted; variables are lost.]".into()
         }
         CellOutcome::Finished if text.is_empty() && cell.renewal.is_none() => {
             "[Code executed successfully with no output]".into()
@@ -141,12 +140,11 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
     }
     text.push_str(&note);
     let renewal = match cell.renewal {
-        Some(Renewal::AsAsked) => {
-            "[A new kernel was started; variables of an earlier one are gone.]"
+        Some(Renewal::Requested) => {
+            "[A new kernel was started; variables of an earlier one are lost.]"
         }
         Some(Renewal::WasStuck) => {
-            "[An earlier cell did not come to its end, so a new kernel was started for this one; variables \
-             are gone.]"
+            "[An earlier cell did not end, so a new kernel was started for this one; variables are lost.]"
         }
         None => "",
     };
@@ -156,43 +154,44 @@ pub(super) fn cell(cell: &CellObservation, include_extra: bool) -> String {
     text.push_str(renewal);
     if include_extra {
         let (cwd, python) = (cell.cwd.display(), cell.python.display());
-        let _ = write!(text, "\n[Jupyter current working directory: {cwd}]");
-        let _ = write!(text, "\n[Jupyter Python interpreter: {python}]");
+        text.push_str(&format!("\n[Jupyter current working directory: {cwd}]"));
+        text.push_str(&format!("\n[Jupyter Python interpreter: {python}]"));
     }
     text
 }
 
-/// A web page.
+/// The text of a page's observation.
 pub(super) fn page(page: &Page) -> String {
     let mut text = format!("[Current URL: {}]\n", page.url);
     if let Some(path) = page.screenshot.as_ref().and_then(|picture| picture.path.as_ref()) {
-        let _ = writeln!(text, "[Screenshot: {}]", path.display());
+        text.push_str(&format!("[Screenshot: {}]\n", path.display()));
     }
     match &page.error {
         Some(error) => {
-            let _ =
-                write!(text, "== The page could not be shown ==\n{error}\n== End of the error ==");
+            text.push_str(&format!(
+                "== The page could not be shown ==\n{error}\n== End of the error =="
+            ));
         }
         None => {
-            let _ = write!(text, "== Text of the page ==\n{}\n== End of the page ==", page.text);
+            text.push_str(&format!("== Text of the page ==\n{}\n== End of the page ==", page.text));
         }
     }
     text
 }
 
-/// An error that stands for the whole result.
+/// The text of an error that is the whole result.
 pub(super) fn error(error: &ActionError) -> String {
     let ActionError::SeveralCommands(commands) = error else { return error.to_string() };
     let mut text = "ERROR: Cannot execute multiple commands at once.\nRun them separately, or \
         join them with && or ;\nThey are:"
         .to_owned();
     for (index, command) in commands.iter().enumerate() {
-        let _ = write!(text, "\n({}) {command}", index + 1);
+        text.push_str(&format!("\n({}) {command}", index + 1));
     }
     text
 }
 
-/// Why a file could not be read or written as it is.
+/// The text of an error of a plain read or write.
 pub(super) fn file_error(error: &ActionError, path: &str, cwd: &Path) -> String {
     let problem = match error {
         ActionError::File(FileError { problem, .. }) => problem,
@@ -213,7 +212,7 @@ pub(super) fn file_error(error: &ActionError, path: &str, cwd: &Path) -> String 
     }
 }
 
-/// Why the editor did nothing.
+/// The text of an error of the editor.
 pub(super) fn editor_error(what: &ActionError, path: &str, old: &str) -> String {
     let (ActionError::File(error) | ActionError::Unwritten(error)) = what else {
         return what.to_string();
@@ -244,7 +243,7 @@ pub(super) fn editor_error(what: &ActionError, path: &str, old: &str) -> String 
         FileProblem::NoMatch => format!(
             "No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
         ),
-        FileProblem::Several(lines) => format!(
+        FileProblem::SeveralMatches(lines) => format!(
             "No replacement was performed. Multiple occurrences of old_str `{old}` in lines {lines:?}. \
              Add lines around it until it is unique."
         ),
@@ -274,10 +273,9 @@ pub(super) fn view(path: &str, content: &ReadContent) -> String {
                 entries.join("\n")
             );
             if *hidden > 0 {
-                let _ = write!(
-                    text,
-                    "\n\n{hidden} hidden entries of it are left out; `ls -la {path}` shows them."
-                );
+                text.push_str(&format!(
+                    "\n\n{hidden} hidden entries are omitted; `ls -la {path}` shows them."
+                ));
             }
             clip(&text, CLIPPED_DIRECTORY)
         }
@@ -287,25 +285,25 @@ pub(super) fn view(path: &str, content: &ReadContent) -> String {
 }
 
 /// The text of an edit's observation.
-pub(super) fn edition(path: &str, edition: &Edition) -> String {
+pub(super) fn edition(path: &str, edition: &EditOutcome) -> String {
     const REVIEW: &str = "Check that these lines are what you want";
     match edition {
-        Edition::Viewed(content) => view(path, content),
-        Edition::Created { .. } => format!("File created successfully at: {path}"),
-        Edition::Replaced { snippet, first, .. } => {
+        EditOutcome::Viewed(content) => view(path, content),
+        EditOutcome::Created { .. } => format!("File created successfully at: {path}"),
+        EditOutcome::Replaced { snippet, first, .. } => {
             let listing = listing(&format!("a snippet of {path}"), snippet, *first);
             let listing = clip(&listing, CLIPPED_FILE);
             format!("The file {path} has been edited. {listing}{REVIEW}; if not, edit again.")
         }
-        Edition::Inserted { snippet, first, .. } => {
+        EditOutcome::Inserted { snippet, first, .. } => {
             let listing =
                 clip(&listing("a snippet of the edited file", snippet, *first), CLIPPED_FILE);
             format!(
-                "The file {path} has been edited. {listing}{REVIEW}, well indented and not there \
-                 twice; if not, edit again."
+                "The file {path} has been edited. {listing}{REVIEW}, with correct indentation and without \
+                 duplicates; if not, edit again."
             )
         }
-        Edition::Undone { after, .. } => {
+        EditOutcome::Undone { after, .. } => {
             format!(
                 "Last edit to {path} undone successfully. {}",
                 clip(&listing(path, after, 1), CLIPPED_FILE)
@@ -314,7 +312,7 @@ pub(super) fn edition(path: &str, edition: &Edition) -> String {
     }
 }
 
-/// The difference that an edit made, without lines around it.
+/// The difference that an edit made, without context lines.
 pub(super) fn diff(path: &str, before: &str, after: &str) -> String {
     if before == after {
         return String::new();
@@ -329,7 +327,7 @@ fn listing(what: &str, text: &str, first: usize) -> String {
 }
 
 const CLIPPED_FILE: &str = "<response clipped><NOTE>Only a part of this file is shown. Find the lines that \
-    you look for with `grep -n` and view them with a range.</NOTE>";
+    you need with `grep -n` and view them with a range.</NOTE>";
 const CLIPPED_DIRECTORY: &str = "<response clipped><NOTE>Only a part of this directory is shown. Use \
     `ls -la` to see all of it.</NOTE>";
 
@@ -340,9 +338,9 @@ fn clip(text: &str, notice: &str) -> String {
     }
 }
 
-/// Keeps both ends of a text that is too long.
+/// Keeps the beginning and the end of a text that is too long.
 fn shorten(text: String) -> String {
-    // Fewer bytes are fewer characters.
+    // There are at most as many characters as bytes.
     if text.len() <= OUTPUT_CHARACTERS {
         return text;
     }
@@ -355,7 +353,7 @@ fn shorten(text: String) -> String {
     format!("{}{OUTPUT_CUT}{}", &text[..place(half)], &text[place(count - half)..])
 }
 
-/// As Python prints a number of seconds: with a point.
+/// Seconds as Python prints a float: always with a point.
 fn float(duration: Duration) -> String {
     format!("{:?}", duration.as_secs_f64())
 }
@@ -380,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_beginning_is_told_once_wherever_there_is_room() {
+    fn a_lost_beginning_is_reported_exactly_once() {
         let observe = |outcome, continued| RunObservation {
             command: String::new(),
             content: "x\ny".into(),
@@ -412,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_no_surroundings() {
+    fn differences_have_no_context() {
         let check = |before: &str, after: &str, hunks: &str| {
             let expected = format!("--- /f\n+++ /f\n{hunks}");
             assert_eq!(diff("/f", before, after), expected);

@@ -1,8 +1,9 @@
 //! Tools of a runtime that is registered with a broker.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bridge_client::{Client, Error};
+use bridge_protocol::folders::innermost;
 use bridge_protocol::methods::{Empty, ListRuntimes, MethodType, RuntimeInfo, shell};
 use bridge_protocol::{ErrorKind, WireError};
 use serde_json::value::{RawValue, to_raw_value};
@@ -19,8 +20,8 @@ pub struct Route {
     pub path: Option<String>,
 }
 
-/// Calls the tools of one runtime through a broker. Every call carries the route, so that the broker chooses the
-/// runtime anew each time: a runtime that was the only one may no longer be.
+/// Calls the tools of one runtime through a broker. Every call carries the route, and the broker
+/// chooses the runtime each time: a runtime that was the only one may no longer be.
 #[derive(Debug, Clone)]
 pub struct BrokerTools {
     client: Client,
@@ -33,7 +34,7 @@ impl BrokerTools {
         Self { client, route }
     }
 
-    /// The params with the route in them. A tool whose params name a file has a `path` of its own, which leads to
+    /// Adds the route to the params. Params that name a file already have a `path`, which leads to
     /// the runtime that has the file.
     fn routed<M: MethodType>(
         &self,
@@ -76,7 +77,7 @@ impl Tools for BrokerTools {
         let answer = async {
             if let Some(progress) = listener.progress {
                 while let Some(piece) = call.progress().await {
-                    // A listener that has gone still waits for the answer.
+                    // If the receiver is gone, the caller still waits for the answer.
                     let _ = progress.send(piece).await;
                 }
             }
@@ -105,39 +106,34 @@ impl Tools for BrokerTools {
         match chosen(&runtimes, &self.route).and_then(|runtime| runtime.workspace_folders.first()) {
             Some(folder) => Ok(PathBuf::from(folder)),
             None => {
-                // The broker knows best what is wrong: no runtime, several, or none of this name.
+                // Let the broker report the error: no runtime, several runtimes, or none with this
+                // id.
                 self.call::<shell::List>(&Empty {}, Listener::default()).await?;
-                let reason = "the runtime has no folder: name files by absolute paths";
+                let reason = "the runtime has no workspace folder: use absolute paths";
                 Err(ErrorKind::InvalidParams.error(reason))
             }
         }
     }
 }
 
-/// The runtime that a route leads to, if that is certain.
+/// The runtime that a route leads to by the rules of the broker; `None` if none or several fit.
 fn chosen<'a>(runtimes: &'a [RuntimeInfo], route: &Route) -> Option<&'a RuntimeInfo> {
-    let serves = |runtime: &&RuntimeInfo| runtime.methods.iter().any(|name| name == "file/read");
+    let serves = |runtime: &&'a RuntimeInfo| runtime.methods.iter().any(|name| name == "file/read");
     let mut able = runtimes.iter().filter(serves);
     if let Some(id) = &route.runtime_id {
         return able.find(|runtime| runtime.runtime_id == *id);
     }
-    if let Some(path) = &route.path {
-        // The length of the longest folder that holds the path.
-        let depth = |runtime: &RuntimeInfo| {
-            let holds = |folder: &&String| Path::new(path).starts_with(folder);
-            runtime.workspace_folders.iter().filter(holds).map(String::len).max()
-        };
-        return able
-            .filter(|runtime| depth(runtime).is_some())
-            .max_by_key(|runtime| depth(runtime));
-    }
-    match (able.next(), able.next()) {
-        (Some(only), None) => Some(only),
+    let able = match &route.path {
+        Some(path) => innermost(able, |runtime| &runtime.workspace_folders, path),
+        None => able.collect(),
+    };
+    match able[..] {
+        [only] => Some(only),
         _ => None,
     }
 }
 
-/// The error of a call as the edge passes it on.
+/// Turns the error of a call into an error for the caller of the action.
 fn into_wire(error: Error) -> WireError {
     let may_have_executed = || Map::from_iter([("mayHaveExecuted".to_owned(), json!(true))]);
     match error {
@@ -183,6 +179,8 @@ mod tests {
         assert_eq!(id(&route(None, Some("/w/inner"))), Some("outer"));
         assert_eq!(id(&route(None, Some("/other"))), None);
         assert_eq!(id(&Route::default()), None, "two fit");
+        let twins = [runtime("one", "/w", "file/read"), runtime("two", "/w", "file/read")];
+        assert!(chosen(&twins, &route(None, Some("/w/x"))).is_none(), "both have the same folder");
         assert_eq!(chosen(&runtimes[1..], &Route::default()).unwrap().runtime_id, "inner");
     }
 }

@@ -1,4 +1,4 @@
-//! Tools that answer as a test says.
+//! Tools for tests, with answers that the test provides.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use serde_json::value::to_raw_value;
 
 use super::{Listener, Tools};
 
-/// Expects certain calls in a certain order, and answers each of them as the test said.
+/// Expects certain calls in a certain order, and gives each of them the answer of the test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FakeTools {
     steps: Arc<Mutex<VecDeque<Step>>>,
-    /// The params of the calls that have come.
+    /// The params of the calls so far.
     calls: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -23,27 +23,27 @@ pub(crate) struct FakeTools {
 struct Step {
     method: &'static str,
     progress: Vec<Value>,
-    /// None: the call is never answered.
+    /// `None` if the call is never answered.
     answer: Option<Result<Value, WireError>>,
 }
 
 impl FakeTools {
-    /// The next call is of this tool, and gets this answer.
+    /// Expects a call of this tool, which gets this answer.
     pub(crate) fn expect<M: MethodType>(&self, answer: Value) {
         self.add::<M>(Vec::new(), Some(Ok(answer)));
     }
 
-    /// The next call is of this tool, and fails.
+    /// Expects a call of this tool, which fails.
     pub(crate) fn expect_failure<M: MethodType>(&self, error: WireError) {
         self.add::<M>(Vec::new(), Some(Err(error)));
     }
 
-    /// The next call is of this tool, and is never answered.
+    /// Expects a call of this tool, which is never answered.
     pub(crate) fn expect_endless<M: MethodType>(&self) {
         self.add::<M>(Vec::new(), None);
     }
 
-    /// The next call is of this tool, and streams before it gets this answer.
+    /// Expects a call of this tool, which gets this progress and then this answer.
     pub(crate) fn expect_stream<M: MethodType>(&self, progress: Vec<Value>, answer: Value) {
         self.add::<M>(progress, Some(Ok(answer)));
     }
@@ -52,7 +52,7 @@ impl FakeTools {
         self.steps.lock().unwrap().push_back(Step { method: M::NAME, progress, answer });
     }
 
-    /// The params of the calls since the last time that a test asked. All expected calls must have come.
+    /// The params of the calls since the last check. Fails if an expected call is missing.
     pub(crate) fn calls(&self) -> Vec<Value> {
         assert!(self.steps.lock().unwrap().is_empty(), "expected more calls: {:?}", self.steps);
         std::mem::take(&mut *self.calls.lock().unwrap())

@@ -1,4 +1,4 @@
-//! Tools in this process.
+//! Calls tools in this process.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Listener, Tools};
 
-/// Calls the tools of a sandbox in this process. The sandbox belongs to whoever opened it.
+/// Calls the tools of a sandbox in this process. The caller that opened the sandbox shuts it down.
 #[derive(Debug, Clone)]
 pub struct LocalTools {
     sandbox: Sandbox,
@@ -47,7 +47,7 @@ impl Tools for LocalTools {
             Some(cancellation) => tokio::select! {
                 answer = &mut answer => answer,
                 () = cancellation.cancelled() => {
-                    // Said before the answer is dropped, which is how the tool hears of it.
+                    // Must come before the answer is dropped: the tool checks it then.
                     caller.cancel();
                     Err(ErrorKind::RequestCancelled.error("the caller has cancelled"))
                 }

@@ -1,4 +1,4 @@
-//! Web pages.
+//! Tests of web pages.
 
 use std::{
     fs,
@@ -59,7 +59,7 @@ fn a_page_is_fetched_as_text() {
 }
 
 #[test]
-fn a_page_that_is_not_there_is_told() {
+fn a_page_that_cannot_be_loaded_is_reported() {
     let server = start(&["--browser-program", "/no/such/browser"]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -80,9 +80,9 @@ fn a_file_is_a_page_too() {
     assert_eq!(outside["extras"]["error_id"], "outside_workspace", "{outside}");
 }
 
-/// Writes a program.
+/// Writes an executable script.
 fn write_program(program: &Path, script: &str) {
-    // By another process: a file that this one has open cannot be executed.
+    // Written by another process: a file that this process has open for writing cannot be executed.
     let write = "printf %s \"$1\" >\"$0\" && chmod +x \"$0\"";
     let written = Command::new("sh").args(["-c", write]).arg(program).arg(script).status();
     assert!(written.unwrap().success());
@@ -95,7 +95,7 @@ fn a_browser_that_fails_late_has_used_its_time() {
     write_program(&program, "#!/bin/sh\nsleep 2\nexit 1\n");
     let server = start(&["--browser-program", program.to_str().unwrap()]);
     server.output("true");
-    // It accepts, and never answers.
+    // It accepts connections, and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let began = Instant::now();
@@ -121,7 +121,7 @@ fn a_browser_takes_a_picture() {
 }
 
 #[test]
-fn without_a_browser_nothing_is_shown() {
+fn without_a_browser_pages_are_refused() {
     let off = "Browser functionality is not supported or disabled.";
     let server = start(&["--no-enable-browser"]);
     for observation in [

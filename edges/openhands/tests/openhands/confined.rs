@@ -1,4 +1,4 @@
-//! Commands and cells within walls.
+//! Tests of commands and cells under a policy.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::server::{Options, Server, content, exit_code};
 
 #[test]
-fn what_is_required_holds_for_commands_and_cells() {
+fn the_required_policy_applies_to_commands_and_cells() {
     match isolation::require(Level::Landlock) {
         Ok(_) => {}
         Err(isolation::Error::Unavailable { reason: Unavailable::NotInKernel, .. }) => {

@@ -1,4 +1,4 @@
-//! Reading, writing and editing.
+//! Tests of reading, writing and editing.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Options, Server, content, keys};
 
-/// A PNG of one pixel, as far as a sniffer looks.
+/// The beginning of a PNG file, which is enough for type detection.
 const PNG: &[u8] =
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
 
@@ -110,7 +110,7 @@ fn media_come_as_data_and_binaries_not_at_all() {
 }
 
 #[test]
-fn what_cannot_be_read_or_written_is_an_error() {
+fn an_unreadable_or_unwritable_file_is_an_error() {
     let server = Server::start();
     fs::create_dir(server.path("dir")).unwrap();
     fs::write(server.path("latin"), b"caf\xe9 na\xefve, text of another time\n").unwrap();
@@ -245,13 +245,13 @@ fn replacing_needs_exactly_one_match() {
     ] {
         let observation =
             edit(&server, &path, "str_replace", json!({"old_str": old, "new_str": new}));
-        let said = content(&observation);
-        assert!(said.starts_with("ERROR:\n") && said.contains(words), "{said}");
+        let printed = content(&observation);
+        assert!(printed.starts_with("ERROR:\n") && printed.contains(words), "{printed}");
         assert_eq!(observation["observation"], "edit");
         assert_eq!(observation["extras"]["diff"], "");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    // Blanks around both texts are forgiven.
+    // If there is no match, blanks around both texts are ignored.
     edit(&server, &path, "str_replace", json!({"old_str": "\na b \n", "new_str": " c "}));
     assert_eq!(fs::read_to_string(&path).unwrap(), "c\nx\nx\n  indented\n");
     // Without a new text the old one is removed.
@@ -303,7 +303,7 @@ fn creating_never_overwrites() {
 }
 
 #[test]
-fn the_path_is_judged_before_the_parameters() {
+fn the_path_is_checked_before_the_parameters() {
     let server = Server::start();
     fs::write(server.path("f"), "x\n").unwrap();
     fs::write(server.path("f.docx"), "x\n").unwrap();
@@ -345,7 +345,7 @@ fn a_text_with_a_zero_can_be_written_over() {
 }
 
 #[test]
-fn changes_are_taken_back_one_by_one() {
+fn changes_are_undone_one_by_one() {
     let server = Server::start();
     let path = server.path("f");
     let undo = || edit(&server, &path, "undo_edit", json!({}));
@@ -356,10 +356,10 @@ fn changes_are_taken_back_one_by_one() {
     assert!(content(&observation).starts_with(&begin), "{observation}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "a\n");
     let observation = undo();
-    assert!(content(&observation).starts_with(&begin), "creation is remembered as its own text");
+    assert!(content(&observation).starts_with(&begin), "undo does not remove a created file");
     assert_eq!(fs::read_to_string(&path).unwrap(), "a\n");
     assert!(content(&undo()).contains(&format!("No edit history found for {path}.")));
-    // Writing is not remembered.
+    // A write is not remembered for undo.
     server.action("write", json!({"path": path, "content": "c"}));
     assert!(content(&undo()).contains("No edit history found"));
 }
@@ -389,7 +389,7 @@ fn other_commands_are_unrecognized() {
 }
 
 #[test]
-fn what_is_too_large_is_cut_or_refused() {
+fn large_files_are_cut_or_refused() {
     let server = Server::start();
     let path = server.path("f");
     fs::write(&path, "0123456789\n".repeat(5000)).unwrap();
@@ -405,7 +405,7 @@ fn what_is_too_large_is_cut_or_refused() {
 }
 
 #[test]
-fn directories_are_made_and_things_removed() {
+fn directories_are_created_and_removed() {
     let server = Server::start();
     for (action, args, word) in [
         ("mkdir", json!({"path": "a/b/c"}), "a/b/c"),

@@ -1,4 +1,4 @@
-//! Routes, keys and errors.
+//! Tests of routes, keys and errors.
 
 use std::process::Command;
 
@@ -71,7 +71,7 @@ fn bodies_of_another_shape_are_unprocessable() {
 }
 
 #[test]
-fn what_is_no_action_is_an_error_and_the_next_one_works() {
+fn an_invalid_action_is_an_error_and_the_next_one_works() {
     let server = Server::start();
     for (event, word) in [
         (json!({"action": "dance"}), "dance"),
@@ -93,7 +93,7 @@ fn what_is_no_action_is_an_error_and_the_next_one_works() {
 }
 
 #[test]
-fn what_clients_add_to_an_event_is_accepted() {
+fn extra_members_of_an_event_are_accepted() {
     let server = Server::start();
     let reply = server.event(&json!({
         "id": 12, "timestamp": "2025-11-16T01:32:11.123456", "source": "agent",
@@ -129,7 +129,7 @@ fn web_pages_cannot_use_a_server_without_a_key() {
 }
 
 #[test]
-fn others_are_let_in_only_with_a_key() {
+fn other_addresses_need_a_key() {
     let work = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_openhands-edge"));
     command.args(["serve", "0", "--host", "0.0.0.0", "--working-dir"]).arg(work.path());
@@ -165,5 +165,5 @@ fn the_end_is_orderly() {
     assert_eq!(server.end(), Some(0));
     let left = server.state();
     assert!(!left.join("tmux").exists(), "the tmux server has ended");
-    assert!(!left.join("shells").exists(), "no session is left");
+    assert!(!left.join("shells").exists(), "no shell is left");
 }

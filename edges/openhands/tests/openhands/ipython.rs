@@ -1,4 +1,4 @@
-//! Cells, in an environment that `scripts/setup-kernel` makes.
+//! Tests of cells, in a Python environment that `scripts/setup-kernel` makes.
 
 use std::{fs, io::Write as _, net::TcpStream};
 
@@ -36,12 +36,12 @@ fn cells_print_and_remember() {
     assert_eq!(content(&cell(&server, "x")), "7");
     let failed = cell(&server, "1 / 0");
     assert!(content(&failed).contains("ZeroDivisionError") && !content(&failed).contains('\x1b'));
-    assert_eq!(failed["success"], true, "as OpenHands has it");
+    assert_eq!(failed["success"], true, "as OpenHands reports it");
     assert_eq!(content(&cell(&server, "print('\\x1b[31mred\\x1b[0m')")), "red");
     let much = cell(&server, "print('x' * 20_000_000); 1 / 0");
-    assert!(content(&much).contains("bytes of output were left out here.]\nx"));
+    assert!(content(&much).contains("bytes of output were omitted here.]\nx"));
     assert!(content(&much).ends_with("ZeroDivisionError: division by zero"));
-    assert!(much["extras"]["lost"].is_null(), "clients do not know the word");
+    assert!(much["extras"]["lost"].is_null(), "clients do not know this member");
 }
 
 #[test]
@@ -51,16 +51,16 @@ fn the_kernel_follows_the_shell_and_shows_pictures() {
     let code = "import os; os.getcwd()";
     assert_eq!(content(&cell(&server, code)), format!("'{}'", server.path("sub")));
     cell(&server, "os.chdir('/')");
-    assert_eq!(content(&cell(&server, code)), "'/'", "a cell's own move holds");
+    assert_eq!(content(&cell(&server, code)), "'/'", "a cell's own chdir stays in effect");
     server.output("cd ..");
     assert_eq!(content(&cell(&server, code)), format!("'{}'", server.work().display()));
 
-    // What is exported before the first cell is there.
+    // Variables that the shell exports before the first cell are set.
     let server = start();
     server.run("export X='a \"b\"\nü' Y=2; Z=3; (exit 4)");
     let code = "import os; [os.environ.get(name) for name in ('X', 'Y', 'Z')]";
     assert_eq!(content(&cell(&server, code)), "['a \"b\"\\nü', '2', None]");
-    assert_eq!(server.output("echo $?"), "4", "the shell has not noticed");
+    assert_eq!(server.output("echo $?"), "4", "the shell is not affected");
 
     let picture = "from IPython.display import Image, display\n\
         display(Image(data=b'\\xff\\xd8\\xff', format='jpeg'))\n\
@@ -83,11 +83,11 @@ fn a_cell_that_takes_too_long_is_interrupted() {
     assert_eq!(content(&cell(&server, "'alive'")), "'alive'");
 }
 
-/// Runs until a file is there.
+/// Code that runs until a file exists.
 const WAITING: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nx = 5";
 
 #[test]
-fn a_cell_waits_for_that_of_a_client_who_has_gone() {
+fn a_cell_waits_for_the_cell_of_a_client_that_has_left() {
     let server = start();
     let body = json!({"action": {"action": "run_ipython", "args": {"code": WAITING}}}).to_string();
     let mut client = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
@@ -101,7 +101,7 @@ fn a_cell_waits_for_that_of_a_client_who_has_gone() {
     drop(client);
     std::thread::scope(|scope| {
         let next = scope.spawn(|| cell(&server, "x"));
-        // It is not refused meanwhile.
+        // The second cell waits and is not refused.
         assert_eq!(server.get("/alive").status, 200);
         assert_eq!(server.output("echo done"), "done");
         fs::write(server.path("go"), "").unwrap();
@@ -110,7 +110,7 @@ fn a_cell_waits_for_that_of_a_client_who_has_gone() {
 }
 
 #[test]
-fn the_wait_for_other_cells_counts() {
+fn the_wait_for_other_cells_counts_towards_the_limit() {
     let server = start();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| cell(&server, WAITING));
@@ -122,25 +122,25 @@ fn the_wait_for_other_cells_counts() {
     });
     assert!(
         content(&cell(&server, "y")).contains("NameError"),
-        "what was given up is not run later"
+        "a cell that timed out while waiting is not run later"
     );
 }
 
 #[test]
-fn after_a_cell_that_heeds_nothing_the_next_one_has_a_new_kernel() {
+fn after_a_cell_that_ignores_interrupts_the_next_one_has_a_new_kernel() {
     let server = start();
     let stubborn = "import time
 while True:
     try: time.sleep(1000)
     except KeyboardInterrupt: pass";
-    // The start of the kernel would count.
+    // The start of the kernel would count towards the limit.
     cell(&server, "0");
     let args = json!({"code": stubborn, "include_extra": false});
     let stuck = server.action_within("run_ipython", args, Some(0.5));
     assert!(content(&stuck).contains("[Execution timed out (0.5 seconds).]"), "{stuck}");
     let next = cell(&server, "'time' in globals()");
     let text = content(&next);
-    assert!(text.starts_with("False\n[An earlier cell did not come to its end"), "{text}");
+    assert!(text.starts_with("False\n[An earlier cell did not end"), "{text}");
     assert!(content(&cell(&server, "1")).starts_with('1'));
 }
 
@@ -152,7 +152,7 @@ fn without_the_plugin_there_are_no_cells() {
     assert!(reply.json()["detail"].as_str().unwrap().contains("JupyterRequirement not found"));
 }
 
-/// With the plugin `agent_skills`.
+/// Uses the plugin `agent_skills`.
 #[test]
 fn cells_edit_files_as_the_edit_action_does() {
     let server = start();
@@ -182,24 +182,24 @@ fn cells_edit_files_as_the_edit_action_does() {
     ];
     server.action("edit", json!({"path": other, "command": "create", "file_text": "one\ntwo ü\n"}));
     for (arguments, action) in steps {
-        let said = edit(&arguments.replace("{}", &path));
+        let printed = edit(&arguments.replace("{}", &path));
         match action {
-            None => assert!(said.ends_with("     2\ttwo ü"), "{said}"),
+            None => assert!(printed.ends_with("     2\ttwo ü"), "{printed}"),
             Some(mut action) => {
                 action["path"] = json!(other);
                 let told = server.action("edit", action.clone());
-                assert_eq!(said.replace(&path, &other), content(&told).trim_end(), "{action}");
+                assert_eq!(printed.replace(&path, &other), content(&told).trim_end(), "{action}");
             }
         }
     }
     assert_eq!(server.output(&format!("cat {path}")), "1\ntwo ü");
-    // An interrupted cell, a child and a new kernel: each finds an editor.
+    // An interrupted cell, a forked child and a new kernel each get an editor.
     let code = format!(
         "import os\nif os.fork() == 0:\n    print(file_editor('view', '{path}'), flush=True)\n    os._exit(0)\nos.wait()\n\
          print(file_editor('undo_edit', '{path}'))"
     );
-    let said = cell(&server, &code);
-    assert!(content(&said).contains("undone successfully"), "{said}");
+    let printed = cell(&server, &code);
+    assert!(content(&printed).contains("undone successfully"), "{printed}");
     cell(&server, "os._exit(1)");
     assert!(edit(&format!("'undo_edit', '{path}'")).starts_with("ERROR:\nNo edit history"));
 }

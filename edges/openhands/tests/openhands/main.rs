@@ -1,4 +1,4 @@
-//! The contract of the action server, tested over real HTTP with real shells.
+//! Tests the action server over real HTTP with real shells.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of a test function")]
 

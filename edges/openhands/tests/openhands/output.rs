@@ -1,4 +1,4 @@
-//! What is told of the output of commands.
+//! Tests of the output in observations.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Commands.
+//! Tests of commands.
 
 use std::{
     fs,
@@ -122,7 +122,7 @@ fn no_depth_of_nesting_ends_the_server_or_holds_it_up() {
         ["{ ".repeat(20_000), "( ".repeat(60), "$(".repeat(20_000), "case x in a) ".repeat(30)]
     {
         let observation = server.action_within("run", json!({ "command": text }), Some(20.0));
-        // Bash is asked; what it makes of that is its own affair.
+        // Bash gets the text; its result does not matter here.
         assert_eq!(observation["observation"], "run", "{observation}");
         assert_ne!(exit_code(&observation), 0);
         assert_eq!(server.get("/alive").json(), json!({"status": "ok"}));
@@ -153,7 +153,7 @@ fn text_reaches_bash_byte_for_byte() {
     ] {
         assert_eq!(server.output(command), output, "{command}");
     }
-    // Names of keys are words.
+    // Names of keys are ordinary words.
     for word in ["Enter", "Up", "Space"] {
         assert_eq!(exit_code(&server.run(word)), 127, "{word}");
     }
@@ -192,7 +192,7 @@ fn a_hard_limit_leaves_the_command_running() {
         "\n[Your command \"echo new\" is NOT executed. The previous command is still running";
     assert!(suffix.starts_with(begin) && suffix.contains("`is_input` = `true`"), "{suffix}");
     let refused_key = server.run("C-c");
-    assert_eq!(exit_code(&refused_key), -1, "a key is not sent unless it is input");
+    assert_eq!(exit_code(&refused_key), -1, "a key is sent only as input");
 
     let again = server.action_within("run", json!({"command": ""}), Some(3.0));
     assert!(metadata(&again, "suffix").contains("timed out after 3.0 seconds"), "{again}");
@@ -207,7 +207,7 @@ fn a_hard_limit_leaves_the_command_running() {
 }
 
 #[test]
-fn silence_ends_the_wait_and_each_poll_tells_what_is_new() {
+fn silence_ends_the_wait_and_each_poll_shows_new_output() {
     let server = Server::impatient();
     server.output("mkfifo pipe");
     let first = server.run("while read -r line; do echo $line; done 0<> pipe");
@@ -260,7 +260,7 @@ fn an_unfinished_command_waits_for_its_rest() {
     let first = server.run("cat << EOF");
     let suffix = metadata(&first, "suffix");
     assert!(suffix.starts_with("\n[The command has no new output after 600 seconds. "), "{suffix}");
-    assert!(suffix.contains("It is not whole"), "{suffix}");
+    assert!(suffix.contains("It is incomplete"), "{suffix}");
     for line in ["  first", "second \\; | & line"] {
         assert_eq!(exit_code(&server.input(line)), -1);
     }
@@ -272,11 +272,11 @@ fn an_unfinished_command_waits_for_its_rest() {
     let given_up = server.input("C-c");
     assert_eq!((exit_code(&given_up), content(&given_up)), (130, "^C"));
     assert_eq!(server.output("echo $?"), "130");
-    // Nobody waits for what cannot come, nor says so.
+    // A blocking command does not wait for output that cannot come, and does not mention a time.
     let blocking = json!({"command": "for x in 1 2; do", "blocking": true});
     let observation = server.action_within("run", blocking, Some(30.0));
     let suffix = metadata(&observation, "suffix");
-    assert!(suffix.starts_with("\n[The command has not begun. It is not whole"), "{suffix}");
+    assert!(suffix.starts_with("\n[The command has not begun. It is incomplete"), "{suffix}");
     assert!(!suffix.contains("seconds"), "{suffix}");
     assert_eq!(content(&server.input("echo $x; done")), "1\n2");
 }
@@ -374,7 +374,7 @@ fn close_ends_the_shell_and_the_next_command_gets_another() {
     let closed = server.action("close", json!({}));
     assert_eq!(closed["observation"], "success");
     let again = server.action("close", json!({}));
-    assert_eq!(again["observation"], "success", "closing twice is harmless");
+    assert_eq!(again["observation"], "success", "closing twice is filter");
     assert_eq!(server.output("echo \"[$X]\" $PWD"), format!("[] {}", server.work().display()));
 }
 
@@ -429,7 +429,7 @@ fn commands_run_in_the_order_in_which_they_came() {
         let head = "POST /execute_action HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
         write!(client, "{head}Content-Length: {}\r\n\r\n{event}", event.len()).unwrap();
         clients.push(client);
-        // One that is answered comes after the one before, which thus has come, too.
+        // A command is answered after the one before it, so that one has arrived, too.
         assert_eq!(server.get("/alive").status, 200);
     }
     until_exists(&server.work().join("begun"));

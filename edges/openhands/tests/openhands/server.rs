@@ -1,4 +1,4 @@
-//! The real program in a directory of its own, which leaves nothing behind.
+//! Runs the real program in a directory of its own, and removes everything afterwards.
 
 use std::{
     fs,
@@ -13,48 +13,48 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longest that anything may take; a machine under load is slow, but not that slow.
+/// The longest time that anything may take, even on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(90);
 
 pub struct Server {
     child: Option<Child>,
     home: TempDir,
     pub url: String,
-    /// What it has said before it said where it serves.
-    pub said: String,
+    /// What the program printed before its address.
+    pub printed: String,
     agent: ureq::Agent,
     key: Option<&'static str>,
 }
 
-/// An answer of any kind.
+/// An HTTP answer.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
     pub text: String,
 }
 
-/// How a server is started.
+/// How to start a server.
 #[derive(Clone, Default)]
 pub struct Options {
     pub arguments: Vec<String>,
     pub variables: Vec<(&'static str, String)>,
     pub key: Option<&'static str>,
-    /// Seconds of silence. The usual is so long that it never comes by itself.
+    /// Seconds without output until a wait ends. By default so long that it never happens.
     pub quiet: Option<u64>,
-    /// What is in `.bashrc`.
+    /// The content of `.bashrc`.
     pub start_up: Option<String>,
-    /// Whether other users may come into the directory, where they find the program, too.
+    /// Whether other users may enter the directory, which then also has a copy of the program.
     pub shared: bool,
-    /// Who starts the program, if not the user of the tests.
+    /// The user that starts the program, if it is not the user of the tests.
     pub user: Option<u32>,
-    /// Whether it is the first process that its system sees, as in a container.
+    /// Whether the program is process 1 of a PID namespace, as in a container.
     pub first_process: bool,
 }
 
-/// What makes a program the first process of a system of its own, which ends with it.
+/// The command that runs a program as process 1 of a new PID namespace, which ends with it.
 const FIRST_PROCESS: [&str; 4] = ["--pid", "--fork", "--mount-proc", "--kill-child"];
 
-/// Whether this user may do that.
+/// Whether this user may create PID namespaces.
 pub fn may_be_first_process() -> bool {
     let tried = Command::new("unshare").args(FIRST_PROCESS).arg("true").output();
     tried.is_ok_and(|tried| tried.status.success())
@@ -65,23 +65,23 @@ impl Server {
         Self::start_with(&Options::default())
     }
 
-    /// With a short patience for silent commands.
+    /// With a short limit for commands that print nothing.
     pub fn impatient() -> Self {
         Self::start_with(&Options { quiet: Some(1), ..Options::default() })
     }
 
     pub fn start_with(options: &Options) -> Self {
-        // Below /tmp, because a socket's path must be short.
+        // Below /tmp, because the path of a socket must be short.
         let home = tempfile::Builder::new().prefix("oh").tempdir_in("/tmp").unwrap();
         fs::create_dir(home.path().join("work")).unwrap();
         let config = ureq::Agent::config_builder();
-        // A connection for each request: one whose request was refused before its body had come is
-        // closed by the server, which a request that reused it could meet too late.
+        // A new connection for each request: after refusing a request before its body was sent, the
+        // server closes the connection, and a request that reuses it could fail.
         let config = config.max_idle_connections(0).http_status_as_error(false);
         let config = config.timeout_global(Some(LIMIT)).build();
         let (agent, key) = (config.into(), options.key);
         let mut server =
-            Self { child: None, home, url: String::new(), said: String::new(), agent, key };
+            Self { child: None, home, url: String::new(), printed: String::new(), agent, key };
         if options.shared {
             server.share();
         }
@@ -89,8 +89,9 @@ impl Server {
         server
     }
 
-    /// Opens the directory to everybody, with a copy of the program: where it was built may be private. It is
-    /// copied by another process, because a file that this one has open cannot be executed.
+    /// Opens the directory to all users, with a copy of the program, because the build directory
+    /// may be private. Another process copies it: a file that this process has open for writing
+    /// cannot be executed.
     fn share(&self) {
         fs::set_permissions(self.home.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let mut copy = Command::new("cp");
@@ -103,7 +104,7 @@ impl Server {
         self.home.path().join("openhands-edge")
     }
 
-    /// Starts the program; also again after [`Server::kill`].
+    /// Starts the program; also after [`Server::kill`].
     pub fn launch(&mut self, options: &Options) {
         let program = match options.shared {
             true => self.shared_program(),
@@ -132,7 +133,7 @@ impl Server {
         ] {
             command.env_remove(name);
         }
-        // A home without start-up files, so that the tests do not depend on the user's.
+        // A home directory without start-up files, so that the tests do not depend on the user's.
         let start_up = options.start_up.clone().unwrap_or_default();
         fs::write(self.home.path().join(".bashrc"), start_up).unwrap();
         command.env("HOME", self.home.path());
@@ -141,18 +142,18 @@ impl Server {
         command.envs(options.variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let (said, heard) = mpsc::channel();
+        let (printed, heard) = mpsc::channel();
         std::thread::spawn(move || {
             let mut lines = String::new();
             while !lines.contains("http://") && errors.read_line(&mut lines).unwrap() > 0 {}
-            said.send(lines).unwrap();
-            // Nobody reads more, but the program must be able to write it.
+            printed.send(lines).unwrap();
+            // Read and drop the rest, so that the program is not blocked by a full pipe.
             let _ = errors.read_to_end(&mut Vec::new());
         });
-        let said = heard.recv_timeout(LIMIT).expect("the program says where it serves");
-        let (said, url) =
-            said.split_once("http://").unwrap_or_else(|| panic!("no address: {said}"));
-        self.said = said.to_owned();
+        let printed = heard.recv_timeout(LIMIT).expect("the program says where it serves");
+        let (printed, url) =
+            printed.split_once("http://").unwrap_or_else(|| panic!("no address: {printed}"));
+        self.printed = printed.to_owned();
         self.url = format!("http://{}", url.trim());
         self.child = Some(child);
     }
@@ -187,7 +188,7 @@ impl Server {
         reply(request.header("Content-Type", "application/json").send(body))
     }
 
-    /// Sends a file as a form does.
+    /// Uploads a file as a form.
     pub fn upload(&self, query: &str, name: &str, content: &[u8]) -> Reply {
         let head = format!(
             "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
@@ -198,7 +199,7 @@ impl Server {
         reply(request.header("Content-Type", "multipart/form-data; boundary=edge").send(body))
     }
 
-    /// A body that is not text, with its headers.
+    /// Sends a body that is not text, with its headers.
     pub fn download(&self, path: &str) -> (ureq::http::HeaderMap, Vec<u8>) {
         let mut answer = self.agent.get(format!("{}{path}", self.url)).call().unwrap();
         assert_eq!(answer.status(), 200);
@@ -206,12 +207,12 @@ impl Server {
         (answer.headers().clone(), body)
     }
 
-    /// Sends an event and takes any answer.
+    /// Sends an event and returns any answer.
     pub fn event(&self, event: &Value) -> Reply {
         self.post("/execute_action", &json!({ "action": event }).to_string())
     }
 
-    /// Sends an action that is answered with an observation.
+    /// Sends an action, which must be answered with an observation.
     pub fn action(&self, name: &str, args: Value) -> Value {
         self.action_within(name, args, None)
     }
@@ -226,7 +227,7 @@ impl Server {
         self.action("run", json!({ "command": command }))
     }
 
-    /// Types into the running command.
+    /// Sends input to the running command.
     pub fn input(&self, text: &str) -> Value {
         self.action("run", json!({"command": text, "is_input": true}))
     }
@@ -238,7 +239,7 @@ impl Server {
         content(&observation).to_owned()
     }
 
-    /// As the system does when memory is short.
+    /// Kills the program, as the system does when memory is short.
     pub fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
@@ -249,7 +250,7 @@ impl Server {
         self.child.as_ref().unwrap().id()
     }
 
-    /// Waits for the end of a command that may still run, with what it prints meanwhile.
+    /// Waits for the end of a running command, and returns its output meanwhile.
     pub fn settle(&self, mut observation: Value) -> Value {
         while exit_code(&observation) == -1 {
             let mut next = self.run("");
@@ -260,7 +261,7 @@ impl Server {
         observation
     }
 
-    /// Asks the program to end and waits for that.
+    /// Asks the program to end, and waits for its end.
     pub fn end(&mut self) -> Option<i32> {
         signal(self.pid(), "TERM");
         self.wait()
@@ -284,6 +285,7 @@ impl Drop for Server {
         let socket = self.state().join("tmux");
         if socket.exists() {
             let mut command = Command::new("tmux");
+            // Best effort: usually the tmux server has already ended.
             let _ = command.arg("-S").arg(socket).arg("kill-server").output();
         }
     }
@@ -318,12 +320,12 @@ pub fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Waits until a file is there.
+/// Waits until a file exists.
 pub fn until_exists(path: &Path) {
     until(&format!("{} is there", path.display()), || path.exists());
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! What must not bring it down.
+//! Tests of crashes, lost connections and missing resources.
 
 use std::{
     collections::BTreeSet, fs, io::Write as _, net::TcpStream, process::Command, sync::Barrier,
@@ -11,7 +11,7 @@ use crate::server::{
     until_exists,
 };
 
-/// Starts a command that waits for the file `go`, and sees it begin.
+/// Starts a command that waits for the file `go`, and waits until it has begun.
 fn start_waiting(server: &Server) {
     let command = "rm -f go; mkfifo go; echo begun; read x < go; echo end";
     let mut observation = server.action_within("run", json!({ "command": command }), Some(1.0));
@@ -46,11 +46,12 @@ fn a_hundred_clients_get_their_own_answers() {
     assert_eq!(answers.iter().collect::<BTreeSet<_>>().len(), CLIENTS);
 }
 
-/// A process that does not outlive the test, however that ends.
+/// Kills a process at the end of the test, even after a panic.
 struct Killed(u32);
 
 impl Drop for Killed {
     fn drop(&mut self) {
+        // Best effort: the process may have ended.
         let _ = Command::new("kill").args(["-9", &self.0.to_string()]).output();
     }
 }
@@ -73,7 +74,7 @@ fn the_first_process_of_a_container_leaves_no_zombies() {
     let (first, _) = of(server.pid())[0];
     let _killed = Killed(first);
     assert_eq!(server.output("echo in"), "in");
-    // What the shell's parent leaves behind is nobody's.
+    // Processes that the shell's parent leaves behind become children of process 1.
     server.run("kill -9 $PPID; sleep 1000");
     let is_reaped = || of(first).iter().all(|(_, state)| !state.starts_with('Z'));
     until("all are reaped", is_reaped);
@@ -186,7 +187,7 @@ fn a_dead_tmux_server_is_replaced() {
     });
 }
 
-/// A file system that is soon full; none where it may not be mounted.
+/// A small file system, which is soon full; `None` if mounting is not permitted.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -201,12 +202,13 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
+        // Best effort: a leftover mount does not affect other tests.
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
     }
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_is_lost() {
+fn a_full_disk_is_reported_and_nothing_is_lost() {
     let Some(disk) = SmallDisk::mount() else {
         eprintln!("skipped: a small disk may not be mounted here");
         return;

@@ -1,4 +1,4 @@
-//! Uploads, downloads, lists; and what else has a route.
+//! Tests of uploads, downloads, lists, and the other routes.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 use crate::server::{Options, Server, until, until_exists};
 
-/// An archive of these names and contents.
+/// Makes an archive of these names and contents.
 fn archive(entries: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in entries {
@@ -23,7 +23,7 @@ fn archive(entries: &[(&str, &str)]) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// Names and contents of an archive, sorted.
+/// The names and contents of an archive, sorted.
 fn unpacked(bytes: Vec<u8>) -> Vec<(String, String)> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut entries = Vec::new();
@@ -117,7 +117,8 @@ fn bad_uploads_are_named_and_leave_nothing() {
 fn an_archive_that_is_damaged_leaves_nothing() {
     let server = Server::start();
     let mut bytes = archive(&[("first", "fine"), ("second", "to be damaged")]);
-    // The checksum of the second entry, in its own header and in the directory at the end.
+    // The checksum of the second entry, in its own header and in the directory at the end of the
+    // archive.
     for signature in [&b"PK\x03\x04"[..], b"PK\x01\x02"] {
         let headers = bytes.windows(4).enumerate().filter(|(_, found)| *found == signature);
         let second = headers.map(|(place, _)| place).nth(1).unwrap();
@@ -142,7 +143,7 @@ fn no_archive_follows_a_link_out_of_its_directory() {
 }
 
 #[test]
-fn a_body_that_is_too_large_is_told_as_an_object() {
+fn the_error_for_a_large_body_is_an_object() {
     let server = Server::start();
     let reply = server.post("/list_files", &" ".repeat((64 << 20) + 1));
     assert_eq!(reply.status, 413);
@@ -150,8 +151,8 @@ fn a_body_that_is_too_large_is_told_as_an_object() {
 }
 
 #[test]
-fn what_may_not_be_read_is_left_out_of_a_download() {
-    // Nothing is closed to root.
+fn a_download_omits_unreadable_files() {
+    // Root can read everything.
     let user = rustix::process::geteuid().is_root().then_some(65534);
     let server = Server::start_with(&Options { shared: true, user, ..Options::default() });
     fs::set_permissions(server.work(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -230,7 +231,7 @@ fn an_archive_may_be_unpacked_into_the_workspace_itself() {
     let arguments = vec!["--confine".to_owned()];
     let server = Server::start_with(&Options { arguments, ..Options::default() });
     let query = format!("?destination={}&recursive=true", server.work().display());
-    // Names that mean something else on other systems.
+    // Names with a special meaning on other systems.
     let entries = [("./a", "1"), ("d/b\\c", "2"), ("d/e:f", "3")];
     let reply = server.upload(&query, "x.zip", &archive(&entries));
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -300,7 +301,7 @@ fn the_editor_is_started_where_there_is_one() {
     assert!(!arguments.contains(&first_token), "no secret in arguments");
     assert_eq!(fs::read_to_string(seen.with_extension("token")).unwrap(), first_token);
 
-    // What the program has started ends too, however the server ends.
+    // Programs that the editor's program has started end, too, however the server ends.
     let started = || {
         until_exists(&seen);
         let pid = fs::read_to_string(seen.with_extension("pid")).unwrap();
@@ -342,7 +343,7 @@ fn a_command_outlives_the_reader_of_its_stream() {
     let (mut seen, mut block) = (Vec::new(), [0; 256]);
     while !String::from_utf8_lossy(&seen).contains("begun") {
         let read = reader.read(&mut block).unwrap();
-        assert!(read > 0, "the stream goes on");
+        assert!(read > 0, "the stream ended too early");
         seen.extend_from_slice(&block[..read]);
     }
     drop(reader);
@@ -352,9 +353,9 @@ fn a_command_outlives_the_reader_of_its_stream() {
 }
 
 #[test]
-fn a_stream_tells_output_as_it_comes() {
+fn a_stream_sends_output_as_it_comes() {
     let server = Server::start();
-    // Questions that tmux does not answer: its answers would be seen as typing.
+    // Terminal queries that tmux does not answer: its answers would appear as typed input.
     let body = json!({"action": {"action": "run", "args": {
         "command": "mkfifo go; echo begun; read x < go; printf 'ende ä\\033[?996n\\033]11;?\\a\\n'"
     }}});
@@ -385,7 +386,7 @@ fn a_stream_tells_output_as_it_comes() {
         assert_eq!(name, "output");
         seen += data["content"].as_str().unwrap();
     }
-    // The command is still running, and goes on only now.
+    // The command is still running, and is only now allowed to go on.
     fs::write(server.path("go"), "x\n").unwrap();
     let complete = loop {
         match next() {

@@ -1,4 +1,4 @@
-//! Servers that root starts for another user. Only root can try that.
+//! Tests of servers that root starts for another user. They need root.
 
 use std::{
     fs,
@@ -12,16 +12,17 @@ use serde_json::json;
 
 use crate::server::{Options, Server, content, exit_code, metadata};
 
-/// A user that a test has let the server make; it goes with the test.
+/// A user that the server has created for a test. It is removed at the end of the test.
 struct Made(String);
 
 impl Drop for Made {
     fn drop(&mut self) {
+        // Best effort: the test may have failed before the user was created.
         let _ = Command::new("userdel").args(["--force", "--remove", &self.0]).output();
     }
 }
 
-/// The number for a new user; says why the test is skipped if there cannot be one.
+/// The id for a new user. Prints why the test is skipped if there cannot be one.
 fn new_user_id() -> Option<u32> {
     let is_free = |id: &u32| {
         ["passwd", "group"].iter().all(|database| {
@@ -34,7 +35,7 @@ fn new_user_id() -> Option<u32> {
         return None;
     }
     if Command::new("useradd").arg("--help").output().is_err() {
-        eprintln!("skipped: there is no useradd to make a user with");
+        eprintln!("skipped: useradd is not installed");
         return None;
     }
     (52_000 + process::id() % 5_000..).find(is_free)
@@ -49,8 +50,8 @@ fn owner(path: &str) -> (u32, u32) {
     (found.uid(), found.gid())
 }
 
-/// A Python with a kernel that every user can run: that of the other tests, or else the system's own with the
-/// same packages, if it is of the same version.
+/// A Python with a kernel that every user can run: the one of the other tests, or the system's own
+/// with the same packages, if it has the same version.
 fn python_for_all(directory: &Path) -> Option<PathBuf> {
     let is_open = |path: &Path| {
         let real = path.canonicalize().unwrap();
@@ -104,7 +105,7 @@ fn a_server_that_root_starts_is_all_of_the_user() {
     let shared = Options { shared: true, ..Options::default() };
     let server = Server::start_with(&Options { arguments, ..shared.clone() });
 
-    // Commands, and nothing that root may do is left.
+    // Commands run as the user, without any right of root.
     assert_eq!(server.output("whoami; id -u"), format!("{name}\n{id}"));
     let home = format!("/home/{name} {name} {name} /bin/bash");
     assert_eq!(server.output("echo $HOME $USER $LOGNAME $SHELL"), home);
@@ -113,7 +114,7 @@ fn a_server_that_root_starts_is_all_of_the_user() {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     assert!(status.contains(&format!("Uid:\t{id}\t{id}\t{id}\t{id}\n")), "{status}");
 
-    // The shell is where it should be, goes where it is told, and says so.
+    // The shell starts in the right directory, can change it, and reports it.
     assert_eq!(server.output("pwd"), server.work().to_str().unwrap());
     let moved = server.run("mkdir sub && cd sub && touch by-run");
     assert_eq!(metadata(&moved, "working_dir"), server.path("sub"));
@@ -124,7 +125,7 @@ fn a_server_that_root_starts_is_all_of_the_user() {
         name
     );
 
-    // Whatever makes a file makes it for the user.
+    // Files belong to the user, whatever creates them.
     server.action("write", json!({"path": "by-write", "content": "x"}));
     let mode = fs::metadata(server.path("sub/by-write")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o664);
@@ -149,13 +150,13 @@ fn a_server_that_root_starts_is_all_of_the_user() {
         assert_eq!(owner(&server.path(file)), (id, id), "{file}");
     }
 
-    // A link of the user's does not lead to what only root may read.
+    // A link of the user does not lead to a file that only root may read.
     server.output("ln -s /etc/shadow secrets");
     let read = server.action("read", json!({"path": "secrets"}));
     assert_eq!(read["extras"]["error_id"], "permission", "{read}");
     drop(server);
 
-    // A user who is there keeps the number; the environment overrides the flags.
+    // An existing user keeps its id; the environment overrides the flags.
     let server = Server::start_with(&Options {
         arguments: owned(&["--username", "nobody", "--user-id", "1"]),
         variables: vec![("RUNTIME_USERNAME", name.clone()), ("RUNTIME_UID", (id + 1).to_string())],
@@ -165,7 +166,7 @@ fn a_server_that_root_starts_is_all_of_the_user() {
 }
 
 #[test]
-fn whoever_cannot_or_shall_not_switch_stays() {
+fn without_root_or_with_su_to_user_off_the_user_stays() {
     const NOBODY: u32 = 65_534;
     let us = rustix::process::geteuid();
     let shared = Options {
@@ -175,19 +176,19 @@ fn whoever_cannot_or_shall_not_switch_stays() {
     };
     let user = us.is_root().then_some(NOBODY);
     let server = Server::start_with(&Options { user, ..shared.clone() });
-    assert!(server.said.contains("only root can become rbtest-no"), "{}", server.said);
+    assert!(server.printed.contains("only root can become rbtest-no"), "{}", server.printed);
     assert_eq!(server.output("id -u"), user.unwrap_or(us.as_raw()).to_string());
     drop(server);
 
     let variables = vec![("SU_TO_USER", "false".to_owned())];
     let server = Server::start_with(&Options { variables, ..shared });
     assert_eq!(server.output("id -u"), us.as_raw().to_string());
-    assert!(!server.said.contains("rbtest-no"), "{}", server.said);
-    assert_ne!(exit_code(&server.run("getent passwd rbtest-no")), 0, "nobody is made");
+    assert!(!server.printed.contains("rbtest-no"), "{}", server.printed);
+    assert_ne!(exit_code(&server.run("getent passwd rbtest-no")), 0, "no user is created");
 }
 
 #[test]
-fn what_is_in_the_way_of_another_user_is_said() {
+fn obstacles_for_another_user_are_reported() {
     if new_user_id().is_none() {
         return;
     }
@@ -203,7 +204,7 @@ fn what_is_in_the_way_of_another_user_is_said() {
         String::from_utf8(output.stderr).unwrap()
     };
     let taken = start("rbtest-taken", work.path(), "");
-    assert!(taken.contains("useradd cannot make it") && taken.contains("--user-id"), "{taken}");
+    assert!(taken.contains("useradd cannot create it") && taken.contains("--user-id"), "{taken}");
     let everything = start("nobody", Path::new("/"), "");
     assert!(everything.contains("name another --working-dir"), "{everything}");
     let group = start("nobody", work.path(), "everybody");

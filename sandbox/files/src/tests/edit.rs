@@ -1,4 +1,4 @@
-//! The edit engine.
+//! Tests of edits and undo.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -39,12 +39,12 @@ fn no_match_several_matches_and_empty_patterns_change_nothing() {
     assert!(matches!(replaced(b"abc", "", "y"), Err(Error::EmptyPattern { .. })));
     assert!(matches!(replaced(b"abc", "b", "b"), Err(Error::SameText { .. })));
     let several = replaced(b"x\nx x\n\nx", "x", "y");
-    let Err(Error::Several { count: 4, lines, .. }) = several else { panic!("{several:?}") };
+    let Err(Error::SeveralMatches { count: 4, lines, .. }) = several else { panic!("{several:?}") };
     assert_eq!(lines, [1, 2, 4]);
     // Occurrences do not overlap.
     assert_eq!(replaced(b"aaa", "aa", "b").unwrap().1, b"ba");
     let many = replaced("x\n".repeat(5000).as_bytes(), "x", "y");
-    let Err(Error::Several { count: 5000, lines, .. }) = many else { panic!("{many:?}") };
+    let Err(Error::SeveralMatches { count: 5000, lines, .. }) = many else { panic!("{many:?}") };
     assert_eq!(lines.len(), LINES_REPORTED);
 }
 
@@ -54,7 +54,7 @@ fn line_ends_of_the_file_are_matched_and_kept() {
     assert_eq!(after, b"a\r\nb\r\nc\r\n3\r\n");
     assert_eq!(edited.after.as_deref(), Some("a\nb\nc\n3\n"));
     assert_eq!(replaced(b"1\n2\n", "1\r\n2", "a\r\nb").unwrap().1, b"a\nb\n");
-    // In a mixed file the surroundings decide, and the rest stays mixed.
+    // In a mixed file the lines around the change decide, and the rest stays mixed.
     assert_eq!(replaced(b"1\n2\r\n3\r\n4\n", "2\n3", "x\ny").unwrap().1, b"1\nx\r\ny\r\n4\n");
     assert_eq!(replaced(b"1\n2\r\n3\n4\n", "4", "x\ny").unwrap().1, b"1\n2\r\n3\nx\ny\n");
     // A match may begin or end at a line end.
@@ -122,13 +122,13 @@ fn undo_does_not_overwrite_what_somebody_else_changed() {
     editor.replace_once(&path, "one", "two").unwrap();
     fs::write(fixture.inside("a"), "three").unwrap();
     let changed = editor.undo(&path, Undo::IfUnchanged);
-    assert!(matches!(changed, Err(Error::ChangedSince { .. })), "{changed:?}");
+    assert!(matches!(changed, Err(Error::ChangedSinceEdit { .. })), "{changed:?}");
     assert_eq!(fixture.content("a"), b"three");
     editor.undo(&path, Undo::Anyway).unwrap();
     assert_eq!(fixture.content("a"), b"one");
     editor.replace_once(&path, "one", "two").unwrap();
     fs::remove_file(fixture.inside("a")).unwrap();
-    assert!(matches!(editor.undo(&path, Undo::IfUnchanged), Err(Error::ChangedSince { .. })));
+    assert!(matches!(editor.undo(&path, Undo::IfUnchanged), Err(Error::ChangedSinceEdit { .. })));
     editor.undo(&path, Undo::Anyway).unwrap();
     assert_eq!(fixture.content("a"), b"one");
 }
@@ -170,7 +170,7 @@ fn concurrent_edits_are_not_lost() {
     assert_eq!(fixture.content("a"), b"........");
 }
 
-/// Lines without carriage returns, so that line ends are only those that we mean.
+/// Lines without carriage returns, so that the only line ends are those that the test adds.
 fn line() -> impl Strategy<Value = String> {
     "[a-cä→ ]{0,3}"
 }
@@ -179,7 +179,7 @@ fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(line(), 0..8).prop_map(|lines| lines.join("\n"))
 }
 
-/// A file in some encoding, with some kind of line ends, or several.
+/// A file in a random encoding, with one or both kinds of line ends.
 fn file() -> impl Strategy<Value = Vec<u8>> {
     let ends = proptest::collection::vec(any::<bool>(), 1..4);
     (text(), ends, 0..4_u8).prop_map(|(text, ends, encoding)| {
@@ -204,7 +204,7 @@ fn file() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// All line ends of a file, in order.
+/// All line ends of a file in order; true for `\r\n`.
 fn endings(bytes: &[u8]) -> Vec<bool> {
     let text = Document::decode(bytes.to_vec()).unwrap().text;
     let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));

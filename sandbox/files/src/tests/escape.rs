@@ -1,5 +1,5 @@
-//! Nothing outside the workspace is reached: not by names, not by links, not by links that are
-//! swapped in at the worst moment.
+//! Nothing outside the workspace can be reached: not by names, not by links, and not by links that
+//! are swapped in between a check and the use.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use super::{Fixture, names};
 
 const TRIES: usize = 100_000;
 
-/// How one try ended.
+/// The outcome of one attempt.
 #[derive(Debug, PartialEq, Eq)]
 enum Try {
     Inside,
@@ -33,10 +33,10 @@ fn names_that_lead_outside_are_refused() {
     }
     let absolute = fixture.workspace.path(fixture.outside("secret.txt"));
     assert!(matches!(absolute, Err(Error::Escapes { .. })), "{absolute:?}");
-    // Still inside, although the name goes up.
+    // `..` in the middle is allowed as long as the path stays inside.
     fixture.put("a", "1");
     assert_eq!(read_bytes(&fixture.path("sub/../a"), READ_BYTES).unwrap(), b"1");
-    // The workspace's own name may stand in front.
+    // An absolute path may begin with the workspace's own path.
     let own = fixture.inside("").canonicalize().unwrap();
     assert_eq!(read_bytes(&fixture.path(own.join("a")), READ_BYTES).unwrap(), b"1");
     let beside = own.with_file_name("workspace-of-others");
@@ -102,7 +102,7 @@ fn links_that_lead_outside_are_refused_by_every_operation() {
         assert!(matches!(result, Err(Error::Escapes { .. })), "{operation}: {result:?}");
     }
     assert_untouched(&fixture);
-    // The link itself is inside: it can be seen and removed.
+    // The link itself is inside the workspace, so it can be read and removed.
     assert_eq!(stat(&door, Links::Keep).unwrap().link.as_deref(), Some(Path::new("../outside")));
     remove(&door, Removal::Recursive).unwrap();
     assert_untouched(&fixture);
@@ -174,7 +174,7 @@ fn a_racing_swap_never_leads_outside() {
             _ => judge(move_entry(&new, &fixture.path("mine"), over).map(no)),
         }
     });
-    // Both must happen, or there was no race.
+    // Both outcomes must occur, or there was no race.
     assert!(ends.inside > 1000 && ends.refused > 1000, "{ends:?}");
     assert_eq!(ends.escaped, 0, "{ends:?}");
     assert_untouched_by_race(&fixture);
@@ -194,7 +194,7 @@ fn a_racing_swap_brings_nothing_from_outside_into_a_search() {
     assert_eq!(ends.escaped, 0, "{ends:?}");
 }
 
-/// Here the swap happens inside the tree that is being copied and removed.
+/// The swap happens inside the tree that is being copied and removed.
 #[test]
 fn a_racing_swap_inside_a_tree_leads_neither_copy_nor_removal_outside() {
     let fixture = racing_fixture();
@@ -204,7 +204,7 @@ fn a_racing_swap_inside_a_tree_leads_neither_copy_nor_removal_outside() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                // Fails while the tree is not there.
+                // Fails while the tree does not exist.
                 let _ = renameat_with(CWD, &door, CWD, &trap, RenameFlags::EXCHANGE);
             }
         });
@@ -214,13 +214,14 @@ fn a_racing_swap_inside_a_tree_leads_neither_copy_nor_removal_outside() {
             fs::create_dir_all(&door).unwrap();
             fs::write(fixture.inside("tree/mine"), "in").unwrap();
             symlink("../../outside", &trap).unwrap();
+            // A copy may fail during the swap; the test is about what it copied from outside.
             let _ = copy(&tree, &twin, Destination::default());
             stolen |= ["door", "trap"].iter().any(|name| {
                 let copied = fixture.inside("twin").join(name);
                 !copied.is_symlink() && copied.join("secret.txt").exists()
             });
             for (path, real) in [(&tree, "tree"), (&twin, "twin")] {
-                // What was a directory may be a link when it is to go; then it takes another go.
+                // A removal fails if a directory becomes a link meanwhile; then it is repeated.
                 while fixture.inside(real).exists() {
                     let _ = remove(path, Removal::Recursive);
                 }
@@ -232,8 +233,8 @@ fn a_racing_swap_inside_a_tree_leads_neither_copy_nor_removal_outside() {
     assert_untouched_by_race(&fixture);
 }
 
-/// The check that this module does without. The race above would not be worth much if it could
-/// not catch it.
+/// Compares path prefixes after `canonicalize`, which the crate never does. If the race did not
+/// catch this check, it would prove nothing.
 #[test]
 fn the_same_race_catches_a_check_of_the_prefix() {
     let fixture = racing_fixture();
@@ -267,7 +268,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// `door` is a directory of the workspace and `trap` a link out of it, until they change places.
+/// `door` is a directory of the workspace and `trap` is a link out of it. The race swaps them.
 fn racing_fixture() -> Fixture {
     let fixture = Fixture::new();
     fixture.put("door/secret.txt", "in");
@@ -278,7 +279,7 @@ fn racing_fixture() -> Fixture {
     fixture
 }
 
-/// Tries again and again while another thread swaps the directory and the link.
+/// Repeats an attempt while another thread swaps the directory and the link.
 fn race(fixture: &Fixture, tries: usize, attempt: impl Fn(usize) -> Try) -> Ends {
     let done = AtomicBool::new(false);
     let (door, trap) = (fixture.inside("door"), fixture.inside("trap"));
@@ -302,12 +303,12 @@ fn race(fixture: &Fixture, tries: usize, attempt: impl Fn(usize) -> Try) -> Ends
     ends
 }
 
-/// `result` tells whether something from outside was seen.
+/// `result` says whether something from outside was read.
 fn judge(result: Result<bool, Error>) -> Try {
     match result {
         Ok(true) => Try::Escaped,
         Err(Error::Escapes { .. }) => Try::Refused,
-        // Other failures are the race's doing: a file that another try moved, say.
+        // Other errors come from the race, such as a file that another attempt has moved.
         Ok(false) | Err(_) => Try::Inside,
     }
 }

@@ -2,6 +2,7 @@
 
 mod edit;
 mod escape;
+mod exclusive;
 mod hash;
 mod list;
 mod read;
@@ -17,7 +18,7 @@ use tempfile::TempDir;
 
 use super::{Workspace, WorkspacePath};
 
-/// A directory of its own for each test: a workspace, and beside it what must not be reached.
+/// A temporary directory for each test: a workspace, and beside it files that must not be reached.
 struct Fixture {
     base: TempDir,
     workspace: Workspace,
@@ -38,7 +39,7 @@ impl Fixture {
         self.workspace.path(name).unwrap()
     }
 
-    /// Where a file of the workspace really is.
+    /// The real path of a file of the workspace.
     fn inside(&self, name: &str) -> PathBuf {
         self.base.path().join("workspace").join(name)
     }
@@ -47,7 +48,7 @@ impl Fixture {
         self.base.path().join("outside").join(name)
     }
 
-    /// Puts a file into the workspace.
+    /// Creates a file in the workspace.
     fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> WorkspacePath {
         let real = self.inside(name);
         fs::create_dir_all(real.parent().unwrap()).unwrap();

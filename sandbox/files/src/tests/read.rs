@@ -1,4 +1,4 @@
-//! Reading.
+//! Tests of reading.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ fn ranges_of_lines() {
     let fixture = Fixture::new();
     let path = fixture.put("a", FOUR);
     let from = |first| LineRange::Between { first, last: None };
-    // A limit below the size of the file takes the other way, which must give the same lines.
+    // With a limit below the size of the file, the file is scanned. It must give the same lines.
     for limit in [READ_BYTES, 7] {
         for (range, content, first) in [
             (between(1, 1), "1\n", 1),
@@ -117,7 +117,7 @@ fn only_regular_files_are_read() {
     mknodat(CWD, fixture.inside("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
     let read = |name: &str| read_bytes(&fixture.path(name), READ_BYTES);
     assert!(matches!(read("directory"), Err(Error::IsDirectory { .. })));
-    // Opening a pipe that nobody writes to would wait for ever.
+    // Opening a pipe without a writer would block for ever.
     assert!(matches!(read("pipe"), Err(Error::NotRegular { kind: Kind::Pipe, .. })));
     assert!(matches!(read("missing"), Err(Error::NotFound { .. })));
     fixture.put("file", "x");

@@ -1,4 +1,4 @@
-//! Finding files and lines.
+//! Tests of finding files and lines.
 
 use std::fs;
 
@@ -94,7 +94,7 @@ fn grep_stops_at_its_limit_and_says_so() {
     assert_eq!((three.lines.len(), three.truncated), (3, false));
 }
 
-/// A line is in memory as a whole, and a file may be a single line of any length.
+/// A line is held in memory as a whole, and a file may be a single line of any length.
 #[test]
 fn lines_beyond_all_bounds_are_not_searched() {
     let fixture = Fixture::new();
@@ -113,12 +113,12 @@ fn what_grep_returns_is_bounded() {
     let fixture = Fixture::new();
     let line = format!("{}\n", "x".repeat(LINE_CHARACTERS));
     fixture.put("long", format!("!\n{}", line.repeat(100)).repeat(100));
-    let most = Grep { limit: MOST_FOUND, ..query("x") };
-    let around = Grep { context: MOST_CONTEXT, ..query("!") };
+    let most = Grep { limit: MAX_RESULTS, ..query("x") };
+    let around = Grep { context: MAX_CONTEXT, ..query("!") };
     for query in [most, around] {
         let grepped = grep(&fixture.path("."), &query).unwrap();
         assert!(grepped.truncated);
-        assert!(grepped.lines.iter().map(|line| line.text.len()).sum::<usize>() <= GREPPED_BYTES);
+        assert!(grepped.lines.iter().map(|line| line.text.len()).sum::<usize>() <= MAX_GREP_BYTES);
     }
 }
 
@@ -127,9 +127,9 @@ fn more_than_an_answer_holds_is_refused() {
     let fixture = Fixture::new();
     let path = fixture.path(".");
     for refused in [
-        glob(&path, "*", Filter::default(), MOST_FOUND + 1).map(drop),
-        grep(&path, &Grep { limit: MOST_FOUND + 1, ..query("x") }).map(drop),
-        grep(&path, &Grep { context: MOST_CONTEXT + 1, ..query("x") }).map(drop),
+        glob(&path, "*", Filter::default(), MAX_RESULTS + 1).map(drop),
+        grep(&path, &Grep { limit: MAX_RESULTS + 1, ..query("x") }).map(drop),
+        grep(&path, &Grep { context: MAX_CONTEXT + 1, ..query("x") }).map(drop),
     ] {
         let error = refused.unwrap_err();
         assert!(matches!(error, Error::TooMany { .. }), "{error:?}");
@@ -137,7 +137,7 @@ fn more_than_an_answer_holds_is_refused() {
     }
 }
 
-/// As for git: the directory that is searched, or the whole workspace, may be a part of a repository.
+/// As for git: the searched directory, or the whole workspace, may be a part of a repository.
 #[test]
 fn rules_in_directories_above_count() {
     let fixture = project();

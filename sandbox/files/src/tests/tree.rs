@@ -1,4 +1,4 @@
-//! Directories and trees.
+//! Tests of directories and trees.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -76,7 +76,7 @@ fn elsewhere(fixture: &Fixture) -> Option<TempDir> {
     let other = Path::new("/dev/shm");
     let here = fs::metadata(fixture.inside("")).unwrap().dev();
     if !fs::metadata(other).is_ok_and(|metadata| metadata.dev() != here) {
-        eprintln!("skipped: {} is no other file system", other.display());
+        eprintln!("skipped: {} is not another file system", other.display());
         return None;
     }
     Some(tempfile::tempdir_in(other).unwrap())
@@ -171,7 +171,7 @@ fn copying_trees() {
     assert_eq!(fixture.names("tree/sub"), ["file"]);
 }
 
-/// Recursion in our code would end with the stack, and with it the whole process.
+/// Recursion would overflow the stack and end the whole process.
 #[test]
 fn deep_trees_do_no_harm() {
     let fixture = Fixture::new();
@@ -190,8 +190,8 @@ fn deep_trees_do_no_harm() {
     assert_eq!(fixture.names("."), ["twin"]);
 }
 
-/// NFS and 9p know no rename that refuses to replace, and say that with the word for a directory that is
-/// moved into itself.
+/// NFS and 9p have no rename that refuses to replace. They report that with EINVAL, which is also
+/// the error for a directory that is moved into itself.
 #[test]
 #[cfg(target_os = "linux")]
 fn moving_where_renames_cannot_refuse() {
@@ -209,7 +209,7 @@ fn moving_where_renames_cannot_refuse() {
     );
     let program: seccompiler::BpfProgram = deny.unwrap().try_into().unwrap();
     std::thread::scope(|scope| {
-        // A filter binds the thread that sets it.
+        // A seccomp filter applies to the thread that sets it.
         let moves = scope.spawn(|| {
             apply_filter(&program).unwrap();
             let move_to = |from: &WorkspacePath, to: &str| {

@@ -1,4 +1,4 @@
-//! Versions: what reading tells, and changes that are refused because of them.
+//! Tests of versions: reading returns them, and stale changes are refused.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,7 +26,7 @@ fn reading_tells_the_version_of_the_whole_file() {
     for range in
         [LineRange::All, LineRange::Between { first: 2, last: Some(2) }, LineRange::Last(1)]
     {
-        // With a limit below the size, only a piece is read.
+        // With a limit below the size, only a part is read.
         for limit in [READ_BYTES, 3] {
             match read_any_versioned(&path, range, limit) {
                 Ok(read) => assert_eq!(read.version, Some(expected), "{range:?}, {limit}"),
@@ -104,7 +104,7 @@ fn a_stale_edit_changes_nothing() {
     assert!(matches!(missing, Err(Error::Changed { version: None, .. })), "{missing:?}");
 }
 
-/// Of many writers that have seen the same version exactly one wins, by whatever path they come.
+/// Of many writers that have seen the same version exactly one succeeds, whatever path they use.
 #[test]
 fn one_of_several_writers_wins() {
     const WRITERS: usize = 8;

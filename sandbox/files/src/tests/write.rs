@@ -1,4 +1,4 @@
-//! Writing whole files.
+//! Tests of writing whole files.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -17,7 +17,7 @@ use super::super::write::Pending;
 use super::super::*;
 use super::Fixture;
 
-/// Tells the child of a test where to write.
+/// Tells the child process of a test where to write.
 const DIRECTORY: &str = "RUN_BRIDGE_TEST_DIRECTORY";
 
 #[test]
@@ -30,7 +30,7 @@ fn a_new_file_gets_its_parents_and_the_usual_mode() {
     assert_eq!(written, Written { created: true, owner: Owner::Kept });
     assert_eq!(fixture.content("a/b/c.txt"), b"x");
     assert_eq!(fixture.names("a/b"), ["c.txt"]);
-    // The same that the mask of this process gives to any new file.
+    // The mode that the umask of this process gives to any new file.
     fs::write(fixture.inside("usual"), "").unwrap();
     let mode = |name| fs::metadata(fixture.inside(name)).unwrap().mode();
     assert_eq!(mode("a/b/c.txt"), mode("usual"));
@@ -41,7 +41,7 @@ fn an_existing_file_keeps_mode_and_owner() {
     let fixture = Fixture::new();
     let path = fixture.put("a", "old");
     fs::set_permissions(fixture.inside("a"), Permissions::from_mode(0o751)).unwrap();
-    // Only root can give files away; elsewhere the test is about the mode.
+    // Only root can change the owner of a file; without root the test checks only the mode.
     let owner = geteuid().is_root().then_some(12345);
     chown(fixture.inside("a"), owner, owner).unwrap();
     let before = fs::metadata(fixture.inside("a")).unwrap();
@@ -80,14 +80,14 @@ fn nobody_sees_more_while_a_file_is_replaced() {
     }
 }
 
-/// Not a test of its own: what the next test runs as another user.
+/// Not a test of its own: the next test runs it as another user.
 #[test]
 fn write_as_another_user() {
     let Some(directory) = env::var_os(DIRECTORY) else { return };
     let path = Workspace::confined(Path::new(&directory)).unwrap().path("a").unwrap();
     let written = write(&path, b"new", WriteOptions::default()).unwrap();
     assert_eq!(written, Written { created: false, owner: Owner::Changed });
-    // Writing to a file clears these bits, unless root does it.
+    // Writing to a file clears these bits, unless root writes.
     let own = Path::new(&directory).join("own");
     fs::write(&own, "old").unwrap();
     fs::set_permissions(&own, Permissions::from_mode(0o4755)).unwrap();
@@ -202,7 +202,7 @@ fn a_write_that_does_not_come_to_its_end_leaves_the_old_file_and_nothing_else() 
     drop(pending);
     assert_eq!(fixture.names("."), ["a"]);
     assert_eq!(fixture.content("a"), b"old");
-    // No entry of a directory has a name that long.
+    // No directory entry can have a name of this length.
     let failed = write(&fixture.path("x".repeat(300)), b"new", WriteOptions::default());
     assert!(matches!(failed, Err(Error::InvalidPath { .. })), "{failed:?}");
     assert_eq!(fixture.names("."), ["a"]);

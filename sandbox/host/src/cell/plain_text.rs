@@ -1,8 +1,8 @@
-//! Text without the escape sequences of a terminal.
+//! Removes terminal escape sequences from text.
 
 use vte::{Parser, Perform};
 
-/// The text without its escape sequences: colours go, everything else stays.
+/// The text without escape sequences; all other characters stay.
 pub(super) fn without_sequences(text: &str) -> String {
     if !text.contains('\x1b') {
         return text.to_owned();
@@ -12,7 +12,7 @@ pub(super) fn without_sequences(text: &str) -> String {
     plain.0
 }
 
-/// Keeps characters and line ends.
+/// Collects printed characters and control characters such as line ends.
 #[derive(Default)]
 struct Plain(String);
 

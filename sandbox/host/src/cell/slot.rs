@@ -1,5 +1,5 @@
-//! The place of one kernel, which is started when it is first needed, and again when it has ended. Cells take their
-//! turns here.
+//! The slot of one kernel. The kernel is started when it is first needed, and again when it has
+//! ended. Cells run one at a time, in order.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,48 +23,48 @@ use crate::lock;
 #[cfg(test)]
 mod tests;
 
-/// How long a cancelled cell may take to react to the interrupt before its caller is answered.
+/// How long a cancelled cell may take to react to the interrupt before its caller gets an answer.
 const INTERRUPT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Pictures that kernels send in Base64, and that everybody can show.
+/// Types of pictures that kernels send in Base64 and that most programs can show.
 const BITMAPS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// What to run.
+/// A cell to run.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub code: String,
-    /// In a new kernel.
+    /// Whether to run it in a new kernel.
     pub restart: bool,
-    /// The directory to be in.
+    /// The working directory.
     pub cwd: PathBuf,
-    /// How long it may take, the start of its kernel included.
+    /// The time limit, which includes the start of the kernel.
     pub limit: Duration,
 }
 
-/// How a cell is watched while it is under way.
+/// How a caller follows a running cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch<'a> {
-    /// Takes what it prints as it comes.
+    /// Receives output as it comes.
     pub output: Option<&'a mpsc::Sender<String>>,
-    /// Is set when its caller cancels it.
+    /// Set when the caller cancels the cell.
     pub cancelled: &'a SetOnce<()>,
 }
 
-/// Why a cell did not run, or is no longer awaited.
+/// Why a cell did not run, or why its result is not awaited.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    #[error("this sandbox runs no cells")]
+    #[error("this sandbox does not run cells")]
     NoCells,
     #[error(
-        "the kernel was restarted while this cell waited for it, so the cell was not run; run it again if it fits a \
-         new kernel"
+        "the kernel was restarted while this cell waited for it, so the cell was not run: run it again if it \
+         suits a new kernel"
     )]
     Restarted,
-    #[error("the kernel was not ready within {:?} s, so the cell was not run; allow more time", .0.as_secs_f64())]
+    #[error("the kernel was not ready within {:?} s, so the cell was not run: allow more time", .0.as_secs_f64())]
     TimedOut(Duration),
-    #[error("it was cancelled")]
+    #[error("the cell was cancelled")]
     Cancelled,
-    #[error("the cell was lost: {0}")]
+    #[error("the task of the cell failed: {0}")]
     Lost(#[from] JoinError),
     #[error(transparent)]
     Kernel(#[from] Error),
@@ -84,24 +84,24 @@ impl From<Failure> for WireError {
     }
 }
 
-/// See the [module](self). Clones share everything.
+/// Runs the cells of one kernel; see the [module](self). Clones share everything.
 #[derive(Clone, Debug)]
 pub(super) struct KernelSlot {
     settings: Option<CellSettings>,
-    /// Cells wait here for one another, in their order.
+    /// Locked by the running cell; other cells wait here, in order.
     kernel: Arc<Mutex<Slot>>,
-    /// The same kernel, for those who end it without waiting for a cell.
+    /// The same kernel, for callers that end it without waiting for a cell.
     started: Arc<StdMutex<Option<Kernel>>>,
-    /// How many new kernels were asked for. Cells that waited for the former one are not run.
+    /// How many restarts were requested. Cells that waited for a former kernel are not run.
     restarts: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     kernel: Option<Kernel>,
-    /// What the shell had exported when it was started, if that was known.
+    /// The shell's exported variables when the kernel was started, if they were known.
     exports: Option<Environment>,
-    /// Whether there was a cell in it.
+    /// Whether a cell has run in it.
     is_used: bool,
 }
 
@@ -110,21 +110,21 @@ impl KernelSlot {
         Self { settings, kernel: Arc::default(), started: Arc::default(), restarts: Arc::default() }
     }
 
-    /// Starts the kernel before anybody needs it.
+    /// Starts the kernel in advance.
     pub async fn warm_up(&self, cwd: &Path, exports: impl Future<Output = Option<Environment>>) {
         let mut slot = self.kernel.lock().await;
         if slot.kernel.is_none()
             && let Err(error) = self.ready(&mut slot, cwd, exports.await).await
         {
-            // The first cell tries again, and its caller is told.
+            // The first cell tries again, and its caller gets the error.
             tracing::info!(%error, "the kernel did not start in advance");
         }
     }
 
-    /// The environment of a kernel is what was exported in the shell before its first cell, if the shell was at
-    /// its prompt then. If the future is dropped, a cell that runs goes on, and the next one waits for it. A
-    /// cell that asks for a new kernel is the first one there: those that waited for the former kernel are
-    /// refused.
+    /// Runs a cell. The kernel's environment is what the shell had exported before the first cell,
+    /// if the shell was at its prompt then. If the future is dropped, a running cell goes on, and
+    /// the next cell waits for it. A cell that asks for a new kernel is the first one in it: cells
+    /// that waited for the former kernel are refused.
     pub async fn run<E: Future<Output = Option<Environment>>>(
         &self,
         cell: Cell,
@@ -135,7 +135,8 @@ impl KernelSlot {
         let began = Instant::now();
         let restarts = self.restarts.load(Ordering::SeqCst);
         let this = self.clone();
-        // In a task of its own, so that a kernel that is starting gets here also if this future is dropped.
+        // In a task of its own, so that a kernel that is starting gets into the slot even if this
+        // future is dropped.
         let begin = tokio::spawn(async move {
             match restart {
                 true => this.restart().await,
@@ -181,7 +182,7 @@ impl KernelSlot {
         let pictures = result.images().filter(|(media_type, _)| BITMAPS.contains(media_type));
         Ok(RunResult {
             text: without_sequences(&result.text()),
-            omitted_bytes: result.left_out(),
+            omitted_bytes: result.omitted_bytes(),
             pictures: pictures.map(picture).collect(),
             ended: match result.ended {
                 CellEnd::Finished => CellEnding::Finished,
@@ -195,7 +196,7 @@ impl KernelSlot {
         })
     }
 
-    /// Replaces the kernel, if there is one, also under a cell that is running, which lets go of it then.
+    /// Replaces the kernel, if there is one. A running cell ends and releases the lock.
     async fn restart(&self) -> Result<(OwnedMutexGuard<Slot>, u64), Failure> {
         let replace = async {
             let restarts = self.restarts.fetch_add(1, Ordering::SeqCst) + 1;
@@ -218,7 +219,7 @@ impl KernelSlot {
         Ok((slot, restarts))
     }
 
-    /// Fails if a new kernel was asked for since there were so many restarts.
+    /// Fails if there were more restarts than `restarts`.
     fn check_not_restarted(&self, restarts: u64) -> Result<(), Failure> {
         if self.restarts.load(Ordering::SeqCst) == restarts {
             return Ok(());
@@ -230,20 +231,21 @@ impl KernelSlot {
         self.settings.as_ref().is_some_and(|settings| settings.restart_stuck)
     }
 
-    /// Whether there is a kernel, or one on its way.
+    /// Whether a kernel is running or starting.
     pub fn is_started(&self) -> bool {
         self.kernel.try_lock().map_or(true, |slot| slot.kernel.is_some())
     }
 
-    /// Replaces the kernel now, also under a cell that is running; cells that wait for it are refused. Does nothing
-    /// if there is none.
+    /// Replaces the kernel at once, even during a cell. Waiting cells are refused. Does nothing
+    /// without a kernel.
     pub async fn replace(&self) -> Result<(), Failure> {
         self.restart().await.map(drop)
     }
 
-    /// Ends the kernel, and with it a cell that is running. Says whether there was one.
+    /// Ends the kernel, and with it a running cell. Returns whether there was a kernel.
     pub async fn end(&self) -> bool {
-        // With the lock, no cell finds a kernel that is on its way out; a running cell lets go of it by itself.
+        // While we hold the lock, no cell can find the ending kernel. A running cell holds the lock
+        // itself and releases it.
         let slot = self.kernel.try_lock();
         let kernel = lock(&self.started).take();
         let was_there = kernel.is_some();
@@ -256,7 +258,8 @@ impl KernelSlot {
         was_there
     }
 
-    /// The kernel, which is started if there is none, and again if the shell has exported something else since.
+    /// The kernel. It is started if there is none, and restarted if the shell's exports have
+    /// changed.
     async fn ready(
         &self,
         slot: &mut Slot,
@@ -289,7 +292,8 @@ impl KernelSlot {
     }
 }
 
-/// The steps before a cell: they count towards the cell's time and can be cancelled like the cell.
+/// The steps before a cell: they count towards the cell's time limit and can be cancelled like the
+/// cell.
 struct Preparing<'a> {
     began: Instant,
     limit: Duration,
@@ -308,7 +312,8 @@ impl Preparing<'_> {
     }
 }
 
-/// Runs a cell; the outer error is a cancel. The slot is held until the cell has ended, also if this future is dropped.
+/// Runs a cell; the outer error is a cancel. The slot stays locked until the cell has ended, even
+/// if this future is dropped.
 async fn attempt(
     kernel: &Kernel,
     mut slot: OwnedMutexGuard<Slot>,
@@ -343,7 +348,7 @@ async fn attempt(
         ended = &mut running => ended.map_err(Failure::Lost),
         () = watch.cancelled.wait() => {
             kernel.end_cell().await?;
-            // So that the next cell finds the kernel free, or is told at once that it is not.
+            // Wait a little, so that the next cell finds the kernel free or is refused at once.
             if tokio::time::timeout(INTERRUPT_LIMIT, running).await.is_err() {
                 stop.abort();
             }
@@ -358,7 +363,7 @@ fn picture((media_type, content): (&str, &str)) -> Picture {
 
 async fn pass_on(mut outputs: UnboundedReceiver<CellOutput>, sink: Option<&mpsc::Sender<String>>) {
     while let (Some(piece), Some(sink)) = (outputs.recv().await, sink) {
-        // A receiver that has gone does not matter: the result tells all.
+        // A receiver that is gone does not matter: the result contains everything.
         let _ = sink.send(piece.text()).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `sandbox doctor`: says what this machine offers.
+//! `sandbox doctor`: shows which features for sandboxes this machine has.
 
 use std::io::{self, Write as _};
 use std::process::{self, ExitCode};
@@ -34,7 +34,7 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Starts a shell where they usually are, and ends it.
+/// Starts a shell in the directory where state directories usually are, and ends it.
 async fn try_shell() -> anyhow::Result<()> {
     let root = default_root();
     let place = tempfile::Builder::new()

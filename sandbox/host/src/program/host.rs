@@ -1,9 +1,9 @@
 //! `sandbox host`: serves the tools of a workspace to a daemon.
 //!
-//! Started by a daemon, it is attached by a socket that it inherits; in a container or on another machine it connects
-//! with a token from a file. The end of the daemon is an order to end the shells only if the daemon says goodbye.
-//! Otherwise the daemon was killed: the shells stay for the next host of the same session and workspace, until
-//! their lease ends.
+//! A daemon that starts this program passes it a connected socket. In a container or on another
+//! machine it connects with a token from a file. If the daemon says goodbye, the shells end with
+//! it. If the connection just breaks, the daemon was killed: the shells stay for the next host of
+//! the same session and workspace, until their lease ends.
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use connection_file::Directory;
 use sandbox_files::Workspace;
 use sandbox_host::{Answer, Caller, CellSettings, Sandbox, Settings, state};
 use sandbox_isolation::Network;
-use sandbox_pages::{Browser, CHROMIUM, ShownBy};
+use sandbox_pages::{Browser, CHROMIUM, Renderer};
 use sandbox_shells::ShellArguments;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -30,16 +30,16 @@ use tracing::{debug, info, warn};
 use super::logging::LogFilter;
 
 pub(super) const HELP: &str = "\
-bridge-daemon --sandbox DIR starts this program by itself. By hand, for a sandbox in a container or on another
-machine, with a host token that `bridge-client token --host` has written to a file:
+bridge-daemon --sandbox DIR starts this program by itself. To start it by hand in a container or on another machine,
+write a host token to a file with `bridge-client token --host`, and then:
   sandbox host --id web --workspace . --connect unix:/run/bridge.sock --session ID --token-file FILE
 
-It ends with the daemon, and its shells with it. If the daemon is killed, the shells stay for an hour: the next
-host of the same session and workspace goes on with them.";
+It ends with the daemon, and the shells end with it. If the daemon is killed, the shells stay for an hour: the next
+host of the same session and workspace adopts them.";
 
-/// Pieces of progress of one call that may wait to be sent.
+/// Capacity of the queue of progress pieces of one call.
 const PIECES: usize = 16;
-/// Ended because the daemon was gone, or could not be reached.
+/// Exit code: the daemon is gone.
 const LOST: u8 = 1;
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(super) struct HostArguments {
     #[arg(long, value_name = "NAME", default_value = "sandbox")]
     id: String,
 
-    /// The directory in which shells start, and outside of which files are out of reach
+    /// The directory in which shells start; the file tools reach nothing outside of it
     #[arg(long, value_name = "DIR")]
     workspace: PathBuf,
 
@@ -57,11 +57,12 @@ pub(super) struct HostArguments {
     #[arg(long, value_name = "ID")]
     session: SessionId,
 
-    /// The private directory for the state of the shells [default: that of the connection files]
+    /// The private directory for the state of the shells [default: the directory of the connection
+    /// files]
     #[arg(long, value_name = "DIR")]
     runtime_directory: Option<PathBuf>,
 
-    /// The descriptor of the connection that the daemon has opened for us
+    /// The file descriptor of a connection that the daemon has opened
     #[arg(long, value_name = "N")]
     connection_fd: Option<RawFd>,
 
@@ -80,7 +81,7 @@ pub(super) struct HostArguments {
     #[arg(long, value_name = "PROGRAM")]
     kernel_python: Option<PathBuf>,
 
-    /// The Chromium that shows web pages; without it they are fetched as they are
+    /// The Chromium that renders web pages; without it, they are fetched without running scripts
     #[arg(long, value_name = "PROGRAM", default_value = CHROMIUM)]
     browser_program: PathBuf,
 
@@ -91,17 +92,17 @@ pub(super) struct HostArguments {
 
 pub(super) async fn run(arguments: HostArguments) -> anyhow::Result<ExitCode> {
     keep_memory_private();
-    // Before anything is started, so that nothing is left behind.
+    // Before anything is started, so that a signal cannot leave anything behind.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    // Taken first: nothing that we start may inherit it and keep it open.
+    // Taken first: child processes must not inherit the socket and keep it open.
     let stream = arguments
         .connection_fd
         .map(|number| inherited_stream(number).with_context(|| format!("--connection-fd {number}")))
         .transpose()?;
     let directory = arguments.workspace.canonicalize().with_context(|| {
         let directory = arguments.workspace.display();
-        format!("cannot use {directory} as sandbox: name a directory that exists")
+        format!("cannot use {directory} as the workspace: name a directory that exists")
     })?;
     let sandbox = open(&arguments, directory.clone()).await?;
     let registration = RegisterParams {
@@ -124,7 +125,7 @@ pub(super) async fn run(arguments: HostArguments) -> anyhow::Result<ExitCode> {
     let host = match attached {
         Ok(host) => host,
         Err(error) => {
-            // Shells of an earlier host stay for the next one.
+            // Keep shells of an earlier host for the next one.
             if !sandbox.has_shells().await {
                 sandbox.shut_down().await;
             }
@@ -156,7 +157,7 @@ pub(super) async fn run(arguments: HostArguments) -> anyhow::Result<ExitCode> {
 
 async fn open(arguments: &HostArguments, directory: PathBuf) -> anyhow::Result<Sandbox> {
     let workspace = Workspace::confined(&directory)
-        .with_context(|| format!("cannot use {} as sandbox", directory.display()))?;
+        .with_context(|| format!("cannot use {} as the workspace", directory.display()))?;
     let runtime = match &arguments.runtime_directory {
         Some(runtime) => Directory::at(runtime),
         None => Directory::locate(|name| std::env::var(name).ok())?,
@@ -170,14 +171,16 @@ async fn open(arguments: &HostArguments, directory: PathBuf) -> anyhow::Result<S
         confinement: shells.confinement(),
         ..CellSettings::default()
     };
-    // Pages would be a way around the walls of the network.
-    let browser = (arguments.shells.network == Network::Unrestricted)
-        .then(|| Browser { chromium: arguments.browser_program.clone(), by: ShownBy::Program });
+    // Pages are fetched outside the policy, so they would bypass a restricted network.
+    let browser = (arguments.shells.network == Network::Unrestricted).then(|| Browser {
+        chromium: arguments.browser_program.clone(),
+        renderer: Renderer::Program,
+    });
     let settings = Settings { directory, workspace, shells, cells: Some(cells), browser };
     Sandbox::open(settings).await.context("cannot start the shells of the sandbox")
 }
 
-/// Answers one request. When nobody waits for the answer any more, the work on it is dropped.
+/// Answers one request. When nobody waits for the answer any more, the work is dropped.
 async fn answer(sandbox: Sandbox, request: Request) -> Answer {
     let (sender, mut pieces) = mpsc::channel(PIECES);
     let caller = Caller::new(sender);
@@ -193,13 +196,13 @@ async fn answer(sandbox: Sandbox, request: Request) -> Answer {
         let mut work = pin!(sandbox.answer(&request.method, request.params.as_deref(), &caller));
         tokio::select! {
             answer = &mut work => answer,
-            // Ends before the work only if a piece cannot be printed.
-            failed = &mut forwarding => return failed.and_then(|()| Err(lost_interest())),
+            // Ends before the work only if a piece of progress cannot be printed.
+            failed = &mut forwarding => return failed.and_then(|()| Err(abandoned())),
             why = request.cancelled() => {
                 if why == Cancel::Requested {
                     caller.cancel();
                 }
-                return Err(lost_interest());
+                return Err(abandoned());
             }
         }
     };
@@ -209,16 +212,16 @@ async fn answer(sandbox: Sandbox, request: Request) -> Answer {
     answer
 }
 
-fn lost_interest() -> bridge_protocol::WireError {
-    ErrorKind::RequestCancelled.error("nobody waits for the answer any more")
+fn abandoned() -> bridge_protocol::WireError {
+    ErrorKind::RequestCancelled.error("the caller no longer waits for the answer")
 }
 
-/// Our memory may hold a token: no core dumps, no reading by other processes. Programs that we start do not inherit
-/// this.
+/// Forbids core dumps and reading by other processes, since our memory may hold a token. Programs
+/// that we start do not inherit this.
 fn keep_memory_private() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        warn!(%error, "other processes of this user may read our memory");
+        warn!(%error, "cannot protect memory from other processes of this user");
     }
 }

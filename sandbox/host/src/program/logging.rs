@@ -1,5 +1,5 @@
-//! Logs of `sandbox host`: to stderr, by a thread of their own, so that a reader that does not read loses lines and
-//! does not stop the host. Tools appear by name; their content never does.
+//! The log of `sandbox host` on stderr. A thread of its own writes it: if nobody reads stderr,
+//! lines are dropped, and the host is not blocked. Names of tools are logged, their content never.
 
 use std::io::{self, IsTerminal as _};
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The crates whose events a plain level is for. Other libraries may log what they carry.
+/// The crates to which a plain level applies. Other libraries may log the data that they carry.
 const OURS: [&str; 7] = [
     "sandbox",
     "sandbox_cells",
@@ -23,7 +23,8 @@ const OURS: [&str; 7] = [
     "sandbox_shells",
 ];
 
-/// Room for a burst of lines. The default, 128 000, would take 4 MiB before the first line.
+/// Capacity of the queue of log lines. The default of 128 000 would take 4 MiB before the first
+/// line.
 const QUEUED_LINES: usize = 512;
 
 /// What to log: a level for our own crates, or directives such as `sandbox_shells=debug,warn`.
@@ -43,7 +44,7 @@ impl FromStr for LogFilter {
     }
 }
 
-/// Starts logging, until the guard is dropped.
+/// Starts logging. It stops when the guard is dropped.
 pub(super) fn start(filter: &LogFilter) -> WorkerGuard {
     let (writer, guard) =
         NonBlockingBuilder::default().buffered_lines_limit(QUEUED_LINES).finish(io::stderr());

@@ -1,4 +1,4 @@
-//! Commands: run them, wait for them, read what they printed.
+//! Runs commands, waits for them and reads their output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use super::output::{Extent, show, whole_end};
 use crate::error::{self, invalid, with_reason};
 use crate::{Caller, required};
 
-/// Output that a result shows when the caller does not say.
-const SHOWN: u64 = 30_000;
-/// Output that one read returns when the caller does not say.
-const READ: u64 = 64 << 10;
-/// Output that one result or read returns at most.
-const READ_MOST: u64 = 4 << 20;
-/// Output that is looked at for last lines when the caller does not say. Their text fits into a message, even if
-/// every second character must be escaped there.
-const LOOKED_AT: u64 = 7 << 20;
-/// Output that is looked at for last lines at most.
-const LOOKED_AT_MOST: u64 = 64 << 20;
+/// Default for the bytes of output in a result.
+const DEFAULT_SHOWN: u64 = 30_000;
+/// Default for the bytes that one read returns.
+const DEFAULT_READ: u64 = 64 << 10;
+/// Limit for the bytes of one result or read.
+const MAX_READ: u64 = 4 << 20;
+/// Default for the bytes that are searched for the last lines. Their text fits into a message even
+/// if every second character must be escaped.
+const DEFAULT_SEARCHED: u64 = 7 << 20;
+/// Limit for the bytes that are searched for the last lines.
+const MAX_SEARCHED: u64 = 64 << 20;
 
 impl ShellService {
     /// `shell/run`. When the future is dropped, the command goes on.
@@ -92,14 +92,14 @@ impl ShellService {
             let (more, base64) = (false, None);
             return Ok(shell::ReadResult { start, end, log_end, more, text, base64, last_lines });
         }
-        let length = params.bytes.unwrap_or(READ).min(READ_MOST);
+        let length = params.bytes.unwrap_or(DEFAULT_READ).min(MAX_READ);
         let end = range.end.min(start.saturating_add(length));
         render_in_background(move || {
             let log = shell.log();
             let mut bytes = log.read(start..end).map_err(error::shell)?;
             let log_end = log.len().map_err(error::shell)?;
             let whole_end = range.end.min(log_end);
-            // Text that goes on is cut between lines, so that it can be read on from there.
+            // Cut incomplete text between lines, so that the next read can continue there.
             if !params.raw && end < whole_end {
                 match whole_lines(&bytes) {
                     0 => {}
@@ -118,7 +118,7 @@ impl ShellService {
     }
 }
 
-/// Waits for a command, streams its output meanwhile if asked to, and tells its state.
+/// Waits for a command, streams its output meanwhile if `stream` is set, and returns its state.
 async fn wait_for(
     job: &Job,
     wait: Wait,
@@ -144,7 +144,8 @@ async fn state(
         Progress::Running(running) => (running.output.clone(), running.lost),
     };
     let shell = job.shell();
-    // Before a command has begun it is not known where its output begins, and an earlier result may end before it.
+    // Before a command has begun, the start of its output is not known, and an earlier result may
+    // end before it.
     let start = from.map_or(range.start, |from| from.clamp(range.start, range.end));
     let end = match &progress {
         Progress::Finished(_) => range.end,
@@ -152,7 +153,7 @@ async fn state(
     };
     let extent = match options.output_lines {
         Some(lines) => last_lines(lines, options.output_bytes),
-        None => Extent::Ends { bytes: options.output_bytes.unwrap_or(SHOWN).min(READ_MOST) },
+        None => Extent::Ends { bytes: options.output_bytes.unwrap_or(DEFAULT_SHOWN).min(MAX_READ) },
     };
     let shown = show(shell, start..end, extent, colours(options.colours)).await;
     let shown = shown.map_err(error::shell)?;
@@ -209,7 +210,7 @@ fn ending(result: &CommandResult) -> CommandEnding {
 }
 
 fn last_lines(lines: usize, bytes: Option<u64>) -> Extent {
-    Extent::LastLines { lines, bytes: bytes.unwrap_or(LOOKED_AT).min(LOOKED_AT_MOST) }
+    Extent::LastLines { lines, bytes: bytes.unwrap_or(DEFAULT_SEARCHED).min(MAX_SEARCHED) }
 }
 
 fn limits(options: &WaitOptions) -> Result<Wait, WireError> {

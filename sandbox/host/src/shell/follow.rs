@@ -1,4 +1,4 @@
-//! Waits for a command and passes its output on meanwhile: the only such loop.
+//! Waits for a command and streams its output meanwhile. This is the only loop that does so.
 
 use std::pin::pin;
 
@@ -10,11 +10,12 @@ use sandbox_shells::{Job, Progress, Wait};
 use crate::Caller;
 use crate::error;
 
-/// Output in one piece of progress.
+/// Bytes of output in one piece of progress.
 const PIECE: usize = 64 << 10;
 
-/// Waits, and sends the output from an offset on (or from its beginning) as it comes. All output of a command that
-/// has ended goes out before this returns; of a command that goes on, what was read by then.
+/// Waits for a command and sends its output as it comes, from an offset or from the beginning. If
+/// the command ends, all of its output is sent before this returns; if it goes on, the output that
+/// was read so far.
 pub(super) async fn follow(
     job: &Job,
     wait: Wait,
@@ -23,7 +24,7 @@ pub(super) async fn follow(
 ) -> Result<Progress, WireError> {
     let mut waiting = pin!(job.wait(wait));
     let mut ended = None;
-    // A command may never begin, and the limits of the wait hold for it, too.
+    // A command may never begin; the limits of the wait apply then, too.
     tokio::select! {
         progress = &mut waiting => match progress.map_err(error::shell)? {
             running @ Progress::Running(_) => return Ok(running),
@@ -51,7 +52,7 @@ pub(super) async fn follow(
         }
         let piece = OutputProgress { offset, base64: BASE64_STANDARD.encode(&buffer[..read]) };
         offset += read as u64;
-        // A caller that reads slowly does not prolong the wait.
+        // A caller that reads slowly must not prolong the wait.
         let mut sending = pin!(caller.progress(&piece));
         loop {
             tokio::select! {

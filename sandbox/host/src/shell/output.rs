@@ -1,4 +1,4 @@
-//! Output of a shell as text, as a terminal would show it.
+//! Renders the output of a shell as text, as a terminal would show it.
 
 use std::mem;
 use std::ops::Range;
@@ -8,31 +8,33 @@ use sandbox_shells::{
     Colours, Log, Renderer, Result, Shell, render, render_in_background, render_lines,
 };
 
-/// Bytes that are rendered without a thread for it, if they are mere lines: a thread would cost more.
+/// Up to this many bytes are rendered on this thread, if they are plain lines: another thread would
+/// cost more.
 const LITTLE: u64 = 32 << 10;
-/// Bytes that are read at once.
+/// How many bytes are read at a time.
 const BLOCK: u64 = 1 << 20;
 
-/// How much of the output is wanted.
+/// Which part of the output is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent {
-    /// So many bytes: all of it, or its beginning and end.
+    /// Up to this many bytes: all of the output, or its beginning and end.
     Ends { bytes: u64 },
-    /// The last lines, among so many bytes at the end.
+    /// The last lines, searched in this many bytes at the end.
     LastLines { lines: usize, bytes: u64 },
 }
 
-/// Output as text.
+/// Output as text, and which part of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub text: String,
-    /// The bytes that the text leaves out.
+    /// The bytes that the text omits.
     pub omitted: Option<Range<u64>>,
-    /// How many lines the text has, if there were more and lines were asked for.
+    /// The number of lines in the text, if lines were asked for and there were more.
     pub last_lines: Option<usize>,
 }
 
-/// Shows a range of a shell's log. Blanks at the end of lines and blank lines at the end are dropped.
+/// Renders a range of a shell's log. Blanks at the ends of lines and blank lines at the end are
+/// dropped.
 pub(super) async fn show(
     shell: &Shell,
     range: Range<u64>,
@@ -55,7 +57,7 @@ pub(super) async fn show(
     .await
 }
 
-/// The end of the part of the log that does not end within a character or an escape sequence.
+/// The largest offset up to `end` that is not within a character or an escape sequence.
 pub(super) fn whole_end(log: &Log, end: u64) -> Result<u64> {
     let start = end.saturating_sub(LONGEST_SEQUENCE as u64);
     Ok(start + whole_length(&log.read(start..end)?) as u64)
@@ -67,7 +69,7 @@ fn ends(shell: &Shell, range: Range<u64>, bytes: u64, colours: Colours) -> Resul
     let omitted = (!view.omitted.is_empty()).then_some(view.omitted);
     if let Some(Range { start, end }) = omitted {
         text.push_str(&format!(
-            "\n[{} bytes left out: shell/read has them, from {start} to {end}]\n",
+            "\n[{} bytes omitted: get them with shell/read, from {start} to {end}]\n",
             end - start
         ));
         text.push_str(&render(&view.tail, shell.size(), colours));
@@ -112,7 +114,7 @@ fn whole(text: String, extent: Extent) -> Shown {
     }
 }
 
-/// The last lines of a text, which are at most so many bytes: a terminal can show much more than it was sent.
+/// The last lines of a text, at most `bytes` bytes: a terminal can show much more than it was sent.
 fn cut(text: String, lines: usize, bytes: u64) -> Shown {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let ends = || memchr::memchr_iter(b'\n', text.as_bytes());
@@ -123,7 +125,7 @@ fn cut(text: String, lines: usize, bytes: u64) -> Shown {
     };
     let by_bytes = match text.len().checked_sub(bytes) {
         None | Some(0) => 0,
-        // At the next line or, in the middle of a long one, at the next character.
+        // Begin at the next line or, within a very long line, at the next character.
         Some(least) => memchr::memchr(b'\n', &text.as_bytes()[least - 1..])
             .map(|end| least + end)
             .or_else(|| (least..text.len()).find(|&at| text.is_char_boundary(at)))

@@ -1,34 +1,34 @@
-//! Reads files, and finds out what a file is that cannot be read as it should be.
+//! Reads files, and finds out why a file cannot be read.
 
 use std::path::Path;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bridge_protocol::methods::{MethodType, file};
 
-use super::{Files, shown};
+use super::{Files, path_string};
 use crate::action::{ActionError, FileError, FileProblem};
 use crate::tools::{Listener, Tools};
 
-/// Larger files are not read in one go.
+/// The largest file that is read as a whole.
 const READ_BYTES: u64 = 64 << 20;
-/// Larger files are not edited.
+/// The largest file that is edited.
 const EDIT_BYTES: u64 = 10 << 20;
 
-/// Text of a file with its version.
+/// The text of a file with its version.
 pub(super) struct Document {
     /// With `\n` for every line end.
     pub(super) text: String,
-    /// Where the runtime has given one.
+    /// The version, if the runtime returned one.
     pub(super) version: Option<file::Version>,
     /// Whether it is encoded in UTF-8.
     pub(super) is_utf8: bool,
 }
 
 impl<T: Tools> Files<T> {
-    /// The text of a file as it is edited: in any encoding, with `\n` for every line end.
+    /// Reads a text file for editing: any encoding, with `\n` for every line end.
     pub(super) async fn document(&self, path: &Path) -> Result<Document, ActionError> {
         let params = file::ReadParams {
-            path: shown(path),
+            path: path_string(path),
             limit_bytes: Some(EDIT_BYTES),
             ..file::ReadParams::default()
         };
@@ -46,8 +46,8 @@ impl<T: Tools> Files<T> {
         }
     }
 
-    /// The text of a file, empty if there is none or it is no text.
-    pub(super) async fn text_or_nothing(&self, path: &Path) -> Result<String, ActionError> {
+    /// The text of a file; empty if it does not exist or is not text.
+    pub(super) async fn text_or_empty(&self, path: &Path) -> Result<String, ActionError> {
         match self.document(path).await {
             Ok(document) => Ok(document.text),
             Err(ActionError::File(FileError {
@@ -58,14 +58,15 @@ impl<T: Tools> Files<T> {
         }
     }
 
-    /// The text of a file in UTF-8, with its byte order mark: the mark is a part of the lines that are kept.
+    /// The text of a UTF-8 file with its byte order mark: the mark belongs to the lines that are
+    /// kept.
     pub(super) async fn utf8(&self, path: &Path) -> Result<String, ActionError> {
         let (bytes, _) = self.bytes(path).await?;
         match String::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => return Ok(text),
             _ => {}
         }
-        // Not UTF-8, or not text at all: the runtime knows.
+        // Not UTF-8, or not text at all: the runtime decides.
         match self.document(path).await {
             Ok(Document { is_utf8: true, text, .. }) => Ok(text),
             Ok(_) => Err(ActionError::NotUtf8(path.to_owned())),
@@ -78,7 +79,7 @@ impl<T: Tools> Files<T> {
         path: &Path,
     ) -> Result<(Vec<u8>, Option<file::Version>), ActionError> {
         let params = file::ReadParams {
-            path: shown(path),
+            path: path_string(path),
             raw: true,
             limit_bytes: Some(READ_BYTES),
             ..file::ReadParams::default()
@@ -86,7 +87,7 @@ impl<T: Tools> Files<T> {
         match self.call::<file::Read>(&params).await {
             Ok(file::ReadResult::Raw { base64, version }) => {
                 let bytes = BASE64_STANDARD.decode(base64).map_err(|error| {
-                    ActionError::Internal(format!("the content cannot be read: {error}"))
+                    ActionError::Internal(format!("the content cannot be decoded: {error}"))
                 })?;
                 Ok((bytes, version))
             }
@@ -95,7 +96,7 @@ impl<T: Tools> Files<T> {
         }
     }
 
-    /// Adds the size of a file that is too large.
+    /// Adds the size of the file to a `TooLarge` error.
     pub(super) async fn with_size(
         &self,
         path: &Path,
@@ -112,7 +113,7 @@ impl<T: Tools> Files<T> {
     }
 
     pub(super) async fn stat(&self, path: &Path) -> Result<file::StatResult, ActionError> {
-        self.call::<file::Stat>(&file::StatParams { path: shown(path), follow: true }).await
+        self.call::<file::Stat>(&file::StatParams { path: path_string(path), follow: true }).await
     }
 
     /// Calls a `file/*` tool.

@@ -1,16 +1,16 @@
-//! Views of files and directories, for the eye.
+//! Views of files and directories for display.
 
 use std::path::Path;
 
 use bridge_protocol::methods::file;
 use sandbox_files::{line_count, select_lines};
 
-use super::{Files, shown};
+use super::{Files, path_string};
 use crate::action::{ActionError, ReadContent};
 use crate::tools::Tools;
 
 impl<T: Tools> Files<T> {
-    /// Views a file, or lines of it, or a directory.
+    /// Views a file, some lines of it, or a directory.
     pub(super) async fn view(
         &self,
         path: &Path,
@@ -30,13 +30,13 @@ impl<T: Tools> Files<T> {
             hint,
         };
         if is_directory {
-            return Err(wrong("A directory has no lines; leave the range out.".into()));
+            return Err(wrong("A directory has no lines; omit the range.".into()));
         }
         let text = self.document(path).await?.text;
         let lines = line_count(&text);
         let from = usize::try_from(first).unwrap_or(0);
         if from < 1 || from > lines {
-            return Err(wrong(format!("The first line must be one of the file's: 1 to {lines}.")));
+            return Err(wrong(format!("The first line must be in the range 1 to {lines}.")));
         }
         if last != -1 && last < first {
             return Err(wrong("The last line must not come before the first.".into()));
@@ -57,9 +57,9 @@ impl<T: Tools> Files<T> {
 
     async fn view_directory(&self, path: &Path) -> Result<ReadContent, ActionError> {
         let params =
-            file::ListParams { path: shown(path), nested: true, hidden: false, limit: None };
+            file::ListParams { path: path_string(path), nested: true, hidden: false, limit: None };
         let listing = self.call::<file::List>(&params).await?;
-        let top = shown(path);
+        let top = path_string(path);
         let top = top.trim_end_matches('/');
         let show = |entry: &file::FileEntry| {
             let is_directory = entry.target.unwrap_or(entry.kind) == file::FileKind::Directory;

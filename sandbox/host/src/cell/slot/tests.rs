@@ -1,4 +1,5 @@
-//! The order of cells, on a program that only pretends to keep a kernel. The real kernel has tests of its own.
+//! Tests the order of cells with a program that imitates the kernel helper. The real kernel has
+//! tests of its own.
 
 use std::future;
 use std::process::Command;
@@ -9,8 +10,9 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Speaks as the helper does. The cell `wait` says that it is there and does not end by itself; any other
-/// says how many there were since the kernel's start. A new kernel takes its time.
+/// Imitates the kernel helper. The cell `wait` prints `up` and does not end by itself; any other
+/// cell prints how many cells there were since the kernel's start. A new kernel takes some time to
+/// start.
 const PRETENDER: &str = r#"
 case $2 in *find_spec*) exit 0;; esac
 say() { printf '{"event":%s}\n' "$1"; }
@@ -37,7 +39,7 @@ while read -r request; do
 done
 "#;
 
-/// Longest that anything may take.
+/// The longest time that anything may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
 struct Fixture {
@@ -56,7 +58,8 @@ impl Fixture {
         Self { home, slot: KernelSlot::new(Some(settings)) }
     }
 
-    /// Has a cell take its turn, when the test waits next: on its one thread, tasks begin in their order.
+    /// Starts a cell as a task. Tasks begin in order at the test's next await, because the test has
+    /// one thread.
     fn begin(&self, code: &str, kernel: Wanted, output: Option<mpsc::Sender<String>>) -> Ran {
         let (slot, cwd) = (self.slot.clone(), self.home.path().to_owned());
         let (code, restart) = (code.to_owned(), kernel == Wanted::New);
@@ -71,7 +74,7 @@ impl Fixture {
         self.begin("count", kernel, None)
     }
 
-    /// A cell that is running and does not end by itself.
+    /// Starts a cell that does not end by itself, and waits until it is running.
     async fn running(&self) -> Ran {
         let (output, mut outputs) = mpsc::channel(1);
         let ran = self.begin("wait", Wanted::Same, Some(output));
@@ -80,22 +83,22 @@ impl Fixture {
     }
 }
 
-/// Which kernel a cell asks for.
+/// Which kernel a cell wants.
 #[derive(PartialEq)]
 enum Wanted {
     Same,
     New,
 }
 
-/// Lets the other tasks do what they can do by themselves.
+/// Lets the other tasks run as far as they can.
 async fn settle() {
     for _ in 0..20 {
         yield_now().await;
     }
 }
 
-/// Written by another process, because a file that this one has open, if only in a child that is being
-/// born in another thread, cannot be executed.
+/// The file is written by another process: a file that this process has open for writing cannot be
+/// executed, and a fork in another thread may hold it open.
 fn write_program(path: &Path, script: &str) {
     let write = "printf '#!/usr/bin/env bash\\n%s' \"$1\" >\"$0\" && chmod +x \"$0\"";
     let written = Command::new("sh").args(["-c", write]).arg(path).arg(script).status();
@@ -137,7 +140,8 @@ async fn of_two_new_kernels_the_second_one_stays() {
     fixture.slot.end().await;
 }
 
-/// A shell that is slow to tell its exports holds up no cell that nobody wants, or whose time is over.
+/// A shell that is slow to report its exports does not block a cell that is cancelled or out of
+/// time.
 #[tokio::test]
 async fn the_wait_for_exports_can_be_cancelled() {
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! The calls that a conversation makes, on fake tools.
+//! Tests the tool calls of a command tracker, with fake tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use super::*;
 use crate::action::{Cancellation, OutputPiece, RunIn};
 use crate::tools::FakeTools;
 
-const PATIENCE: Patience = Patience { quiet: Duration::from_secs(10), limit: None };
+const LIMITS: WaitLimits = WaitLimits { quiet: Duration::from_secs(10), limit: None };
 
 struct Fixture {
     tools: FakeTools,
-    conversation: Conversation<FakeTools>,
+    tracker: CommandTracker<FakeTools>,
     cancellation: Arc<Cancellation>,
 }
 
 impl Fixture {
-    /// With a shell that is new.
+    /// With a new shell.
     async fn open() -> Self {
         let tools = FakeTools::default();
         let shell = ShellName("agent".to_owned());
-        let conversation = Conversation::new(tools.clone(), shell, "bash".into());
-        let mut fixture = Self { tools, conversation, cancellation: Arc::default() };
+        let tracker = CommandTracker::new(tools.clone(), shell, "bash".into());
+        let mut fixture = Self { tools, tracker, cancellation: Arc::default() };
         fixture.expect_creation();
-        fixture.conversation.open().await.unwrap();
+        fixture.tracker.open().await.unwrap();
         fixture.tools.calls();
         fixture
     }
@@ -56,7 +56,7 @@ impl Fixture {
         output: Option<&mpsc::Sender<OutputPiece>>,
     ) -> Result<RunObservation, ActionError> {
         let watch = Watch { output, cancellation: &self.cancellation };
-        self.conversation.run(run, PATIENCE, watch).await
+        self.tracker.run(run, LIMITS, watch).await
     }
 }
 
@@ -106,11 +106,11 @@ async fn each_wait_begins_where_the_last_one_ended() {
     fixture.tools.expect::<Wait>(running(1, output("b", 3, 6)));
     let more = fixture.run("").await.unwrap();
     assert_eq!((&*more.content, more.continued), ("b", true));
-    // Another command is refused, and what the first one printed is told with that.
+    // Another command is refused, with the new output of the first one.
     fixture.tools.expect::<Wait>(running(1, output("c", 6, 9)));
     let busy = fixture.run("other").await.unwrap();
     assert_eq!((&*busy.content, busy.outcome), ("c", Outcome::Busy));
-    // When it has ended unseen, its rest comes before the output of the next command.
+    // If it ends unseen, the rest of its output comes before the output of the next command.
     fixture.tools.expect::<Wait>(finished(1, output("d", 9, 12)));
     fixture.tools.expect::<RunTool>(finished(2, output("e", 12, 15)));
     assert_eq!(fixture.run("other").await.unwrap().content, "d\ne");
@@ -149,14 +149,14 @@ async fn a_command_whose_caller_left_is_found_again() {
         fixture.tools.expect_endless::<RunTool>();
         let left = tokio::time::timeout(Duration::ZERO, fixture.run("second")).await;
         assert!(left.is_err());
-        // The call may have been given up before the shell heard of it: then an older command is the latest.
+        // If the call was dropped before it reached the shell, the latest command is an older one.
         fixture.tools.expect::<Wait>(running(found, output("x", 0, 3)));
         match is_lost {
             true => {
                 fixture.tools.expect::<Wait>(finished(found, output("x", 0, 3)));
                 let found = fixture.run("").await.unwrap();
                 assert_eq!((&*found.content, found.continued), ("x", false));
-                fixture.conversation.last_told = 1;
+                fixture.tracker.last_reported = 1;
             }
             false => {
                 let none = fixture.run("").await.unwrap();
@@ -194,7 +194,7 @@ async fn a_shell_that_has_ended_is_started_anew() {
         assert_eq!(fixture.run("echo new").await.unwrap().content, "new", "{reason}");
         fixture.tools.calls();
     }
-    // A runtime that went away may have run the command: that is not tried again.
+    // A runtime that is gone may have run the command, so it is not run again.
     let mut fixture = Fixture::open().await;
     fixture.tools.expect_failure::<RunTool>(ErrorKind::HostGone.error("gone"));
     assert!(matches!(fixture.run("x").await, Err(ActionError::Call(_))));
@@ -208,7 +208,7 @@ async fn a_shell_that_is_closed_under_a_command_is_gone() {
     closed["ended"] = json!("shellClosed");
     fixture.tools.expect::<RunTool>(closed);
     let gone = fixture.run("sleep 1000").await.unwrap_err();
-    assert_eq!(gone.to_string(), "the shell agent was closed; run it again in a new one");
+    assert_eq!(gone.to_string(), "the shell agent was closed: run the command again in a new one");
     fixture.expect_creation();
     fixture.tools.expect::<RunTool>(finished(1, output("new", 0, 3)));
     assert_eq!(fixture.run("echo new").await.unwrap().content, "new");
@@ -232,7 +232,7 @@ async fn a_cancel_presses_ctrl_c_until_the_command_ends() {
     fixture.tools.expect::<Wait>(finished(1, output("", 0, 0)));
     assert!(matches!(fixture.run("never").await, Err(ActionError::Cancelled)));
     fixture.tools.calls();
-    // A command that goes on is in the way of the next one.
+    // A command that is still running blocks the next one.
     fixture.cancellation = Arc::default();
     fixture.tools.expect::<Wait>(running(1, output("still", 0, 5)));
     assert_eq!(fixture.run("next").await.unwrap().outcome, Outcome::Busy);
@@ -252,12 +252,12 @@ async fn streamed_output_has_no_gaps_and_no_torn_characters() {
     let (sink, mut pieces) = mpsc::channel(16);
     fixture.act(&run("print"), Some(&sink)).await.unwrap();
     drop(sink);
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     while let Some(OutputPiece { text, place }) = pieces.recv().await {
-        told.push((text, place.unwrap()));
+        shown.push((text, place.unwrap()));
     }
     let expected = [("a", 10..11), ("ä", 11..13), ("bc", 13..15), ("z", 15..16), ("!", 16..17)];
-    assert_eq!(told, expected.map(|(text, place)| (text.to_owned(), place)));
+    assert_eq!(shown, expected.map(|(text, place)| (text.to_owned(), place)));
     let calls = fixture.tools.calls();
     assert_eq!(calls[1], json!({"shell": "agent", "from": 13, "bytes": 2, "raw": true}));
 }

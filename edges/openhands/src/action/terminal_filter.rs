@@ -1,27 +1,27 @@
-//! Output on its way to a person's terminal, without what would make that terminal do more than show it.
+//! Filters output for a person's terminal, so that the terminal only shows it.
 //!
-//! A program may ask its terminal for the cursor's place, its kind or its colours. The terminal has been
-//! asked when the program ran; another one would be asked again, and what it answers would be typed where
-//! nobody expects it.
+//! A program may query its terminal for the cursor position, its type or its colours. The shell's
+//! own terminal has already answered such queries. The person's terminal would answer them again,
+//! and its answer would be typed as input.
 
 use avt::{
     Parser,
     parser::{Function, State},
 };
 
-/// A sequence that is longer than this is left out.
+/// Longer escape sequences are dropped.
 const LONGEST: usize = 1024;
 
-/// Passes text and the sequences that the emulator knows to change what is shown. All others are left
-/// out, however the text is cut into pieces.
+/// Passes text and the escape sequences that the emulator knows to change only what is shown. All
+/// others are dropped, however the text is split into pieces.
 #[derive(Debug, Default)]
-pub(super) struct Harmless {
+pub(super) struct TerminalFilter {
     parser: Parser,
     /// The beginning of a sequence.
     begun: String,
 }
 
-impl Harmless {
+impl TerminalFilter {
     pub(super) fn pass(&mut self, text: &str) -> String {
         let mut passed = String::with_capacity(text.len());
         for character in text.chars() {
@@ -33,17 +33,17 @@ impl Harmless {
                 self.begun.clear();
             }
             match function {
-                // Marks of the shell, which show nothing.
+                // Operating system commands, such as titles and shell marks, show nothing.
                 Some(Function::Osc(_)) | None if !is_within => self.begun.clear(),
                 Some(Function::Osc(_)) | None => {
                     if self.begun.len() < LONGEST {
                         self.begun.push(character);
                     }
                 }
-                Some(function) if !is_within && !self.is_about_showing(&function) => {
+                Some(function) if !is_within && !self.only_changes_display(&function) => {
                     self.begun.clear();
                 }
-                // A control character counts even within a sequence, which goes on.
+                // A control character within a sequence takes effect; the sequence goes on.
                 Some(_) if is_within => passed.push(character),
                 Some(_) if self.begun.len() < LONGEST => {
                     passed.push_str(&self.begun);
@@ -56,9 +56,9 @@ impl Harmless {
         passed
     }
 
-    /// Whether a sequence does nothing else: sizes of windows and modes that the emulator does not know, as those that
-    /// let a terminal tell of the mouse, do.
-    fn is_about_showing(&self, function: &Function) -> bool {
+    /// Whether a sequence changes only what is shown. Window sizes do more, and so do modes that
+    /// the emulator does not know, such as mouse reports.
+    fn only_changes_display(&self, function: &Function) -> bool {
         match function {
             Function::Xtwinops(_) => false,
             Function::Decset(modes) | Function::Decrst(modes) => {
@@ -76,16 +76,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_passes_and_questions_do_not() {
+    fn text_passes_and_terminal_queries_do_not() {
         for same in [
             "plain\r\n\ttext ä日\x08",
             "\x1b[1;31mred\x1b[0m\x1b[K",
             "\x1b[2A\x1b[10;1Hx\x1b[J",
             "\x1b[?25l\x1b[?7;25h",
         ] {
-            assert_eq!(Harmless::default().pass(same), same);
+            assert_eq!(TerminalFilter::default().pass(same), same);
         }
-        for question in [
+        for query in [
             "\x1b[?1003h",
             "\x1b[?25;1003h",
             "\x1b[?2004l",
@@ -114,13 +114,13 @@ mod tests {
             "\u{9d}11;?\u{9c}",
             "\x1b[6\x18",
         ] {
-            let asked = format!("a{question}b");
-            assert_eq!(Harmless::default().pass(&asked), "ab", "{asked:?}");
+            let text = format!("a{query}b");
+            assert_eq!(TerminalFilter::default().pass(&text), "ab", "{text:?}");
         }
-        // A line end within a question is still one.
-        assert_eq!(Harmless::default().pass("a\x1b[6\nnb"), "a\nb");
+        // A line end within a query is passed, and the query is still dropped.
+        assert_eq!(TerminalFilter::default().pass("a\x1b[6\nnb"), "a\nb");
         let long = format!("a\x1b[{}mb\x1b[31mc", "1;".repeat(LONGEST));
-        assert_eq!(Harmless::default().pass(&long), "ab\x1b[31mc");
+        assert_eq!(TerminalFilter::default().pass(&long), "ab\x1b[31mc");
     }
 
     proptest! {
@@ -128,11 +128,11 @@ mod tests {
         fn it_does_not_matter_how_the_text_is_cut(
             pieces in prop::collection::vec("(\u{1b}\\[[?>]?[0-9;]{0,3}[a-zA-Z]?|\u{1b}\\]1?|\u{7}|[a-zä\n\u{1b}\u{9b}])", 0..30)
         ) {
-            let whole = Harmless::default().pass(&pieces.concat());
-            let mut harmless = Harmless::default();
-            let parts = pieces.iter().map(|piece| harmless.pass(piece)).collect::<String>();
+            let whole = TerminalFilter::default().pass(&pieces.concat());
+            let mut filter = TerminalFilter::default();
+            let parts = pieces.iter().map(|piece| filter.pass(piece)).collect::<String>();
             prop_assert_eq!(&parts, &whole);
-            prop_assert_eq!(Harmless::default().pass(&whole), whole);
+            prop_assert_eq!(TerminalFilter::default().pass(&whole), whole);
         }
     }
 }

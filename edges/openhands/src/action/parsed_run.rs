@@ -1,4 +1,4 @@
-//! One action as a conversation sees it: the text, its meaning, and how long to wait.
+//! One run action with its meaning and its limits.
 
 use std::time::Duration;
 
@@ -6,53 +6,54 @@ use bridge_protocol::methods::shell::WaitOptions;
 
 use super::{Outcome, Run, Watch, agent_shell::LINES};
 
-/// Bytes of output that an observation for a program shows.
+/// Limit for the bytes of output in an observation that only a program reads.
 const HIDDEN_BYTES: u64 = 64 << 20;
+
 /// How long to wait for a command.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    /// With silence. Not for commands that block.
+pub(super) struct WaitLimits {
+    /// How long it may print nothing. Does not apply to blocking commands.
     pub(super) quiet: Duration,
-    /// In any case.
+    /// How long to wait in any case.
     pub(super) limit: Option<Duration>,
 }
 
-/// One action.
+/// One run action.
 #[derive(Clone, Copy)]
-pub(super) struct Ask<'a> {
-    /// The action.
+pub(super) struct ParsedRun<'a> {
+    /// The action as it came.
     pub(super) run: &'a Run,
-    /// The command without the blanks around it.
+    /// The command without surrounding blanks.
     pub(super) text: &'a str,
-    /// The control key that the text means.
+    /// The control key, if the text names one.
     pub(super) key: Option<char>,
     /// How long to wait.
-    pub(super) patience: Patience,
-    /// How it is watched.
+    pub(super) limits: WaitLimits,
+    /// How the caller follows the action.
     pub(super) watch: Watch<'a>,
 }
 
-impl<'a> Ask<'a> {
-    pub(super) fn new(run: &'a Run, patience: Patience, watch: Watch<'a>) -> Self {
+impl<'a> ParsedRun<'a> {
+    pub(super) fn new(run: &'a Run, limits: WaitLimits, watch: Watch<'a>) -> Self {
         let text = run.command.trim();
-        Self { run, text, key: control_key(text), patience, watch }
+        Self { run, text, key: control_key(text), limits, watch }
     }
 
-    /// How a command that is not whole stands.
+    /// The outcome of a command that is incomplete.
     pub(super) fn unfinished(&self) -> Outcome {
-        Outcome::Unfinished((!self.run.blocking).then_some(self.patience.quiet))
+        Outcome::Unfinished((!self.run.blocking).then_some(self.limits.quiet))
     }
 
-    /// How long a tool waits for the command, and how much of its output it shows.
+    /// The wait limits, and how much output to return.
     pub(super) fn wait_options(&self) -> WaitOptions {
-        let quiet = (!self.run.blocking).then_some(self.patience.quiet);
+        let quiet = (!self.run.blocking).then_some(self.limits.quiet);
         let (lines, bytes) = match self.run.hidden {
             true => (u32::MAX as usize, Some(HIDDEN_BYTES)),
             false => (LINES, None),
         };
         WaitOptions {
             quiet_ms: quiet.map(milliseconds),
-            limit_ms: self.patience.limit.map(milliseconds),
+            limit_ms: self.limits.limit.map(milliseconds),
             stream: self.watch.output.is_some(),
             output_lines: Some(lines),
             output_bytes: bytes,
@@ -61,12 +62,12 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// A duration as it travels.
+/// A duration in the unit of the wire.
 pub(super) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// `C-c` and the like: exactly three characters.
+/// The key of `C-c` and similar texts, which have exactly three characters.
 fn control_key(text: &str) -> Option<char> {
     let mut rest = text.strip_prefix("C-")?.chars();
     rest.next()
@@ -74,7 +75,7 @@ fn control_key(text: &str) -> Option<char> {
         .map(|key| key.to_ascii_lowercase())
 }
 
-/// The terminal shows what was typed; the agent knows it already.
+/// Removes the echo of the input at the beginning: the agent knows what it typed.
 pub(super) fn without_echo(content: String, input: &str) -> String {
     match content.trim_start().strip_prefix(input) {
         Some(rest) if !input.is_empty() => rest.trim_start_matches([' ', '\n']).to_owned(),
