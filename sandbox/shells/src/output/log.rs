@@ -76,7 +76,7 @@ impl Log {
         Ok((metadata.len(), modified))
     }
 
-    /// Returns the bytes of a range, as far as they exist, at most [`READ_LIMIT`] of them.
+    /// Returns the bytes of a range, as far as they exist, at most 16 MiB (`READ_LIMIT`).
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         let length = range.end.saturating_sub(range.start).min(READ_LIMIT);
         let length = length.min(self.len()?.saturating_sub(range.start));
