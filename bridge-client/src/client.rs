@@ -85,7 +85,7 @@ pub enum Notice {
         params: Option<Box<RawValue>>,
     },
     /// A `dapEvent`.
-    Event {
+    DapEvent {
         /// Its name, for instance `asyncOperationSubmit`.
         name: String,
         /// As sent.

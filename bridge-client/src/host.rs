@@ -200,7 +200,7 @@ impl Host {
                 }
                 return Some(Request::new(request, replies.clone(), cancelled));
             }
-            Incoming::Event(event) => {
+            Incoming::DapEvent(event) => {
                 return Some(Request::from_event(&event, replies.clone()));
             }
             Incoming::Cancel { request, by_caller } => {

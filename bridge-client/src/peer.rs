@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use bridge_protocol::methods::{CancelParams, ProgressParams};
 use bridge_protocol::{
-    CallId, Dialect, ErrorKind, Event, Message, Notification, Outcome, Request, RequestId,
+    CallId, Dialect, ErrorKind, DapEvent, Message, Notification, Outcome, Request, RequestId,
     WireError, print,
 };
 use serde_json::value::RawValue;
@@ -61,7 +61,7 @@ pub enum Incoming<'t, C> {
     /// Wants no answer.
     Notification(Notification<'t>),
     /// A `dapEvent`.
-    Event(Event<'t>),
+    DapEvent(DapEvent<'t>),
     /// Nothing to be done.
     Ignored(Ignored),
 }
@@ -135,7 +135,7 @@ impl<C, S> Peer<C, S> {
             }
             Ok(Message::Notification(notification)) => self.notified(notification),
             Ok(Message::Request(request)) => Incoming::Request(request),
-            Ok(Message::Event(event)) => Incoming::Event(event),
+            Ok(Message::DapEvent(event)) => Incoming::DapEvent(event),
             Err(rejection) => Incoming::Ignored(Ignored::Unreadable(rejection.error)),
         }
     }

@@ -202,7 +202,7 @@ impl Task {
                 method: notification.method.into_owned(),
                 params: notification.params.map(ToOwned::to_owned),
             }),
-            Incoming::Event(event) => self.notice(Notice::Event {
+            Incoming::DapEvent(event) => self.notice(Notice::DapEvent {
                 name: event.name.into_owned(),
                 body: event.body.map(ToOwned::to_owned),
             }),

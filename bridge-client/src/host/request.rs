@@ -1,6 +1,6 @@
 //! A request as its handler sees it.
 
-use bridge_protocol::{CallId, ErrorKind, Event, WireError, message};
+use bridge_protocol::{CallId, ErrorKind, DapEvent, WireError, message};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -57,7 +57,7 @@ impl Request {
         }
     }
 
-    pub(super) fn from_event(event: &Event<'_>, replies: mpsc::Sender<Reply>) -> Self {
+    pub(super) fn from_event(event: &DapEvent<'_>, replies: mpsc::Sender<Reply>) -> Self {
         #[derive(Serialize)]
         struct Params<'a> {
             event: &'a str,
@@ -69,7 +69,7 @@ impl Request {
         let params = Params { event: &event.name, body: event.body, client: event.client };
         let (way_back, (_, cancelled)) = (WayBack { id: None, replies }, watch::channel(None));
         Self {
-            method: Event::NAME.to_owned(),
+            method: DapEvent::NAME.to_owned(),
             params: to_raw_value(&params).ok(),
             way_back,
             cancelled,

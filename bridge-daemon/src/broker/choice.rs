@@ -9,7 +9,7 @@
 //! for only when nobody else fits.
 
 use bridge_protocol::timeout::RoutingParams;
-use bridge_protocol::{Event as DapEvent, Method};
+use bridge_protocol::{DapEvent, Method};
 
 use super::grant::family_of;
 use super::peers::{Defaults, PeerId};

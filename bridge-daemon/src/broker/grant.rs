@@ -84,7 +84,7 @@ impl Grant {
     pub fn may_talk(&self) -> bool {
         match self {
             Self::Client(rights) => rights.include(TALK),
-            Self::Host(grant) => grant.allows_tool(bridge_protocol::Event::NAME),
+            Self::Host(grant) => grant.allows_tool(bridge_protocol::DapEvent::NAME),
         }
     }
 

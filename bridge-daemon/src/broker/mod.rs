@@ -331,11 +331,11 @@ impl Broker {
             }
             (Message::Response(response), Role::Host) => self.on_response(peer, response, now),
             // An event has no answer that could say why it goes nowhere.
-            (Message::Event(_), _) if !self.peers.grant(peer).is_some_and(Grant::may_talk) => {
+            (Message::DapEvent(_), _) if !self.peers.grant(peer).is_some_and(Grant::may_talk) => {
                 self.counters.forbidden += 1;
             }
-            (Message::Event(event), Role::Client) => self.on_client_event(peer, &event, now),
-            (Message::Event(event), Role::Host) => self.on_host_event(&event),
+            (Message::DapEvent(event), Role::Client) => self.on_client_event(peer, &event, now),
+            (Message::DapEvent(event), Role::Host) => self.on_host_event(&event),
             // A client that answers, or a notification that nobody knows: nothing can be said back.
             (Message::Response(_), Role::Client) => self.counters.forged_answers += 1,
             (Message::Notification(_), _) => self.counters.ignored_notifications += 1,

@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use bridge_protocol::{Dialect, Event as DapEvent, print};
+use bridge_protocol::{DapEvent, Dialect, print};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 

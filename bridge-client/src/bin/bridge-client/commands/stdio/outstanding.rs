@@ -28,7 +28,7 @@ impl Outstanding {
             }
             // The daemon answers what it cannot read, and does so at once.
             Err(_) => Allowance::Chosen(Duration::ZERO),
-            Ok(Message::Notification(_) | Message::Event(_) | Message::Response(_)) => return,
+            Ok(Message::Notification(_) | Message::DapEvent(_) | Message::Response(_)) => return,
         };
         self.count += 1;
         self.last_deadline = self.last_deadline.max(Some(now + allowance.duration() + GRACE));
