@@ -1,4 +1,4 @@
-//! Every flag of the program: what was given, and what it means.
+//! Every flag of the program.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -157,7 +157,7 @@ pub struct BridgeArgs {
 }
 
 impl BridgeArgs {
-    /// How long calls wait for a host.
+    /// How long calls wait for a host. `expected` says that the run expects a window.
     pub fn host_wait(&self, expected: bool) -> HostWait {
         match self.host_wait {
             Some(limit) => HostWait::UpTo(limit),

@@ -1,7 +1,6 @@
 //! `--sandbox [NAME=]DIR`: which children the daemon starts, and with which arguments.
 //!
-//! The daemon knows nothing of what a sandbox does. It passes on the flags as they were given; the program
-//! `sandbox` checks them.
+//! The daemon does not know what a sandbox does. It passes the flags on unchanged; the program `sandbox` checks them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -35,7 +34,7 @@ pub struct Sandbox {
 impl FromStr for Sandbox {
     type Err = String;
 
-    /// What stands before the first `=` is the name if it can be one; otherwise it belongs to the directory.
+    /// The part before the first `=` is the name if it is a valid one; otherwise it belongs to the directory.
     fn from_str(text: &str) -> Result<Self, String> {
         let named = text.split_once('=').filter(|(name, _)| name.parse::<SessionId>().is_ok());
         let (name, directory) = named.unwrap_or((USUAL_NAME, text));
@@ -129,8 +128,8 @@ impl SandboxArgs {
         Ok(sandboxes.chain(edge).collect())
     }
 
-    /// What the holders of the session's host token may register: nothing that belongs to a child or to the
-    /// terminal host, and no tools by which they could read and answer what was meant for a sandbox.
+    /// The grant of the session's host token. It excludes the ids of children and of the terminal host, and the tools
+    /// with which its holder could read and answer requests that were meant for a sandbox.
     pub fn general_grant(&self) -> HostGrant {
         let own = [OPENHANDS, terminal_host::RUNTIME_ID].map(str::to_owned);
         let ids = self.sandbox.iter().map(|sandbox| sandbox.name.clone()).chain(own);
@@ -170,7 +169,7 @@ impl SandboxArgs {
         ];
         let given = given.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?)));
         for (flag, value) in own.into_iter().chain(given) {
-            // In one word, so that a value that begins with a dash is not taken for a flag.
+            // As one argument, so that a value that begins with a dash is not taken for a flag.
             let mut argument = OsString::from(flag);
             argument.push("=");
             argument.push(value);
