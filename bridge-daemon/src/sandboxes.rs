@@ -48,21 +48,21 @@ impl FromStr for Sandbox {
 /// Flags of sandboxes.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SandboxArgs {
-    /// Let clients run shells and change files in this directory; repeat it with names for several. Files
-    /// outside it are out of reach; shells start there and, without --require, can do whatever you can. The
-    /// program `sandbox` must be installed, beside this one or on the PATH
+    /// Let clients run shells and change files in this directory; repeat it with names for several. File
+    /// tools reach nothing outside of it. Shells start there and, without --require, can do whatever you
+    /// can. The program `sandbox` must be installed, beside this one or on the PATH
     #[arg(long, value_name = "[NAME=]DIR")]
     pub sandbox: Vec<Sandbox>,
 
-    /// Refuse to start anything in a sandbox that is confined by less than this: none or landlock.
-    /// Commands and cells can then write only below the workspace and the directory for temporary files
-    /// [default: none]
+    /// Refuse to start shells and kernels that are confined by less than this: none or landlock. With
+    /// landlock, commands and cells can write only below the workspace and the directory for temporary
+    /// files [default: none]
     #[arg(long, value_name = "LEVEL", requires = "sandbox")]
     pub require: Option<OsString>,
 
     /// TCP for commands: all, none, or the ports that they may connect to and listen on, such as
-    /// 80,443,listen:8000. UDP is not governed. Anything but all needs --require landlock, and switches
-    /// off web pages for agents, and cells, which need TCP within this machine [default: all]
+    /// 80,443,listen:8000. UDP is not limited. Anything except all needs --require landlock, and disables
+    /// web pages and cells, which need TCP within this machine [default: all]
     #[arg(long, value_name = "PORTS", requires = "sandbox")]
     pub network: Option<OsString>,
 
@@ -74,7 +74,8 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "MIB", requires = "sandbox")]
     pub limit_memory: Option<OsString>,
 
-    /// Processes of this user, those outside of the sandbox included; root is not bound by it
+    /// Maximum number of processes of this user, including those outside of the sandbox; does not limit
+    /// root
     #[arg(long, value_name = "COUNT", requires = "sandbox")]
     pub limit_processes: Option<OsString>,
 
@@ -82,21 +83,21 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "MIB", requires = "sandbox")]
     pub limit_file_size: Option<OsString>,
 
-    /// Output that is kept of each shell, in MiB; what comes later is lost, and counted [default: 4096, or
-    /// a quarter of the file system on which it is kept]
+    /// Output that is kept of each shell, in MiB; later output is lost, and counted [default: 4096, or a
+    /// quarter of the file system on which it is kept]
     #[arg(long, value_name = "MIB", requires = "sandbox")]
     pub log_quota: Option<OsString>,
 
-    /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
+    /// The Python for cells; it must have ipykernel [default: the first on the PATH that has it]
     #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
     pub kernel_python: Option<OsString>,
 
-    /// The Chromium that shows web pages to agents; without it they are fetched as they are [default:
+    /// The Chromium that renders web pages; without it, pages are fetched but not rendered [default:
     /// /usr/bin/chromium]
     #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
     pub browser_program: Option<OsString>,
 
-    /// Let error observations of actions tell where they come from
+    /// Include the source of the error in error observations of actions
     #[arg(long, requires = "sandbox")]
     pub action_traces: bool,
 }

@@ -35,7 +35,9 @@ pub mod text;
 
 pub use error::{ErrorKind, WireError};
 pub use id::{CallId, InvalidSession, RequestId, SessionId};
-pub use message::{DapEvent, Dialect, Message, Notification, Outcome, Rejection, Request, Response};
+pub use message::{
+    DapEvent, Dialect, Message, Notification, Outcome, Rejection, Request, Response,
+};
 pub use method::Method;
 pub use rights::{Right, Rights};
 pub use secret::Secret;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::WireError;
 use crate::id::{CallId, RequestId};
-use crate::message::{Dialect, DapEvent};
+use crate::message::{DapEvent, Dialect};
 
 /// The parts of a host's error object, borrowed.
 #[derive(Debug, Deserialize)]

@@ -235,8 +235,8 @@ fn a_cancel_interrupts_the_command_and_the_shell_is_free_again() {
     // Of those that wait for the shell, one is taken back.
     let mut waiting = run("touch never");
     waiting["actionId"] = json!("waiting");
-    let taken_back = other.ask("action/execute", waiting);
-    let third = other.ask("action/execute", run("echo third"));
+    let taken_back = other.send_request("action/execute", waiting);
+    let third = other.send_request("action/execute", run("echo third"));
     let mut canceller = sandbox.client();
     canceller.call("action/cancel", json!({"actionId": "waiting"}));
     assert_eq!(other.answer_to(taken_back)["error"]["code"], -32800);
@@ -300,7 +300,7 @@ fn commands_of_a_shell_keep_their_order_and_everything_else_runs_beside_them() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
     let ids: Vec<_> = (1..=20)
-        .map(|n| client.ask("action/execute", run(&format!("echo {n} >> order"))))
+        .map(|n| client.send_request("action/execute", run(&format!("echo {n} >> order"))))
         .collect();
     let answered: Vec<_> = ids.iter().map(|_| client.receive()["id"].as_u64().unwrap()).collect();
     assert_eq!(answered, ids, "they are answered in their order, too");
@@ -308,7 +308,7 @@ fn commands_of_a_shell_keep_their_order_and_everything_else_runs_beside_them() {
     assert_eq!(told(&client.act("read", json!({"path": "order"}))).1, order);
 
     client.act("run", json!({"command": "mkfifo pipe"}));
-    let blocked = client.ask("action/execute", run("cat pipe"));
+    let blocked = client.send_request("action/execute", run("cat pipe"));
     let mut other = sandbox.client();
     assert_eq!(told(&other.act("read", json!({"path": "order", "end": 1}))).1, "1\n");
     let mut beside = run("echo through > pipe");

@@ -63,7 +63,7 @@ fn pages_and_files_are_shown_as_text() {
     let sandbox = start();
     let mut client = sandbox.client();
     let (web, url) = Web::start();
-    let id = client.ask("action/execute", browse(&url));
+    let id = client.send_request("action/execute", browse(&url));
     web.answer();
     let page = client.answer_to(id)["result"].clone();
     assert_eq!(json!([page["observation"], page["cause"]]), json!(["browse", "page"]));
@@ -89,7 +89,7 @@ fn a_page_that_nobody_wants_any_more_leaves_nothing_behind() {
     let mut sandbox = start();
     let mut client = sandbox.client();
     let (web, url) = Web::start();
-    let id = client.ask("action/execute", browse(&url));
+    let id = client.send_request("action/execute", browse(&url));
     let _silent = web.request();
     // Its arguments, which everybody can see, do not tell what it shows.
     let helper = helpers(&sandbox)[0];
@@ -104,7 +104,7 @@ fn a_page_that_nobody_wants_any_more_leaves_nothing_behind() {
     wait_until("the end of the program", || helpers(&sandbox).is_empty());
 
     let (web, url) = Web::start();
-    client.ask("action/execute", browse(&url));
+    client.send_request("action/execute", browse(&url));
     let _silent = web.request();
     let helper = helpers(&sandbox)[0];
     sandbox.kill();
@@ -142,7 +142,7 @@ echo \"<p>Shown: $word</p>\"";
     assert_eq!(page["extras"]["screenshot_path"], Value::Null);
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 
-    let id = client.ask("action/execute", browse("http://example.invalid/slow"));
+    let id = client.send_request("action/execute", browse("http://example.invalid/slow"));
     let file = directory.path().join("browser.pid");
     let read = || std::fs::read_to_string(&file).unwrap_or_default().trim().parse::<u32>().ok();
     wait_until("the browser", || read().is_some());

@@ -73,8 +73,8 @@ fn a_killed_child_fails_its_calls_at_once_and_is_started_anew() {
     let two = Two::start();
     let (mut client, mut other) = (two.daemon.client(), two.daemon.client());
     let before = two.installation.pid("inner");
-    let waiting = client.ask("shell/wait", json!({"runtimeId": "inner"}));
-    let elsewhere = other.ask("shell/wait", json!({"runtimeId": "outer"}));
+    let waiting = client.send_request("shell/wait", json!({"runtimeId": "inner"}));
+    let elsewhere = other.send_request("shell/wait", json!({"runtimeId": "outer"}));
     wait_until("both to work", || {
         two.daemon.status()["runtimes"]
             .as_array()
@@ -96,7 +96,7 @@ fn a_killed_child_fails_its_calls_at_once_and_is_started_anew() {
     assert_eq!(other.answer_to(elsewhere)["error"]["data"]["kind"], "RequestCancelled");
     // And again, several times in a row.
     for _ in 0..3 {
-        let waiting = client.ask("shell/wait", json!({"runtimeId": "outer"}));
+        let waiting = client.send_request("shell/wait", json!({"runtimeId": "outer"}));
         wait_until("it to work", || two.daemon.status()["inFlight"] == 1);
         two.kill("outer");
         assert_eq!(client.answer_to(waiting)["error"]["data"]["kind"], "HostGone");

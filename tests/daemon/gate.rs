@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use harness::{Daemon, PATIENCE, http, http_request, raw_exchange, wait_until};
+use harness::{Daemon, TIMEOUT, http, http_request, raw_exchange, wait_until};
 use serde_json::Value;
 
 const UPGRADE: [&str; 4] = [
@@ -81,7 +81,7 @@ fn strangers_cannot_lock_others_out() {
     assert_eq!(upgrade(&daemon, &[]), 101, "while 200 connections have sent nothing");
     // The oldest were pushed out at once, long before their two seconds.
     let mut oldest = &silent[0];
-    oldest.set_read_timeout(Some(PATIENCE)).unwrap();
+    oldest.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert!(matches!(oldest.read(&mut [0; 1]), Ok(0) | Err(_)));
 }
 
@@ -145,7 +145,7 @@ fn a_flood_of_guesses_is_answered_without_tying_anything_up() {
     }
     assert_eq!(upgrade(&daemon, &[]), 101);
     let mut newest = flood.pop().unwrap();
-    newest.set_read_timeout(Some(PATIENCE)).unwrap();
+    newest.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut answer = [0; 12];
     newest.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 401");
@@ -158,7 +158,7 @@ fn secrets_are_in_no_log_argument_or_environment() {
     // Make it talk: good and bad connections, a request with content, an error.
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    client.ask("vscode/chat", serde_json::json!({"message": "private words"}));
+    client.send_request("vscode/chat", serde_json::json!({"message": "private words"}));
     let request = host.request();
     host.answer(&request, serde_json::json!({"response": "private answer"}));
     client.receive();

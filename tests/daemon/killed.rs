@@ -101,7 +101,7 @@ fn what_a_killed_host_was_working_on_fails_at_once() {
     host.line();
     let mut client = daemon.client();
     for _ in 0..50 {
-        client.ask("vscode/chat", json!({"timeout": 600_000}));
+        client.send_request("vscode/chat", json!({"timeout": 600_000}));
     }
     wait_until("the host to have them", || daemon.status()["inFlight"] == 50);
     host.signal(Signal::SIGKILL);
@@ -185,11 +185,11 @@ fn a_stopped_host_makes_its_callers_time_out_and_nobody_else_wait() {
     let mut host = host_process(&daemon);
     host.signal(Signal::SIGSTOP);
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({"timeout": 300}));
+    client.send_request("vscode/chat", json!({"timeout": 300}));
     client.call("bridge/ping", Value::Null);
     assert_eq!(client.receive()["error"]["data"]["kind"], "Timeout");
     host.signal(Signal::SIGCONT);
-    client.ask("vscode/chat", json!({"n": 5, "timeout": 10_000}));
+    client.send_request("vscode/chat", json!({"n": 5, "timeout": 10_000}));
     let answer = client.receive();
     assert_eq!(answer["result"], "5", "it lives on: {answer}");
     host.signal(Signal::SIGTERM);

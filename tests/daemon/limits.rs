@@ -49,7 +49,7 @@ fn messages_up_to_the_limit_pass() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({"message": "x".repeat((16 << 20) - 200)}));
+    client.send_request("vscode/chat", json!({"message": "x".repeat((16 << 20) - 200)}));
     let request = host.request();
     host.answer(&request, request["params"].clone());
     assert_eq!(client.receive()["result"], request["params"]);
@@ -118,12 +118,12 @@ fn a_client_has_at_most_256_requests_at_the_host_and_loses_none() {
     let mut host = daemon.host("h");
     let mut client = daemon.client();
     for n in 0..400 {
-        client.ask("vscode/chat", json!({"n": n}));
+        client.send_request("vscode/chat", json!({"n": n}));
     }
     let mut waiting: Vec<_> = (0..256).map(|_| host.request()).collect();
     // Whoever else asks is served: the daemon has stopped reading from one client, not from all.
     let mut other = daemon.client();
-    other.ask("vscode/showMessage", json!({}));
+    other.send_request("vscode/showMessage", json!({}));
     let next = host.request();
     assert_eq!(next["method"], "vscode/showMessage", "the 257th of the first client is not here");
     host.answer(&next, json!({}));
@@ -156,7 +156,7 @@ fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
         (cancel, host)
     });
     for _ in 0..256 {
-        client.ask("vscode/chat", json!({}));
+        client.send_request("vscode/chat", json!({}));
     }
     // Beyond many ping intervals it is still there, although no request of it is taken.
     let mut other = daemon.client();
@@ -167,7 +167,7 @@ fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
     });
     client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}));
     assert_eq!(client.receive()["error"]["data"]["kind"], "RequestCancelled");
-    let id = client.ask("vscode/chat", json!({}));
+    let id = client.send_request("vscode/chat", json!({}));
     let answer = client.receive();
     assert_eq!((&answer["id"], &answer["result"]), (&json!(id), &json!("next")));
     let (cancel, _host) = hosting.join().unwrap();
@@ -184,7 +184,10 @@ fn a_host_that_stops_altogether_is_given_up() {
     // More than its socket's buffer takes: the daemon's write to it is stuck.
     let mut client = daemon.client();
     for _ in 0..20 {
-        client.ask("vscode/chat", json!({"message": "x".repeat(1 << 20), "timeout": 600_000}));
+        client.send_request(
+            "vscode/chat",
+            json!({"message": "x".repeat(1 << 20), "timeout": 600_000}),
+        );
     }
     // What it had fails at once; what came later finds no host.
     let kinds: Vec<_> = (0..20)
@@ -210,11 +213,11 @@ fn clients_that_do_not_read_cannot_block_everybody() {
     });
     let mut deaf: Vec<_> = (0..12).map(|_| daemon.client()).collect();
     for client in &mut deaf {
-        client.ask("vscode/chat", json!({"timeout": 600_000}));
+        client.send_request("vscode/chat", json!({"timeout": 600_000}));
     }
     let mut prompt = daemon.client();
     wait_until("the deaf ones to be given up", || {
-        prompt.ask("vscode/showMessage", json!({}));
+        prompt.send_request("vscode/showMessage", json!({}));
         // It may hear of overload for a moment, never for long.
         let answer = prompt.receive();
         let mut observer = daemon.client();
@@ -272,7 +275,7 @@ fn all_clients_together_have_at_most_4096_requests() {
     let mut asked = 0;
     for client in &mut clients {
         for _ in 0..250 {
-            client.ask("vscode/chat", json!({"timeout": 60_000}));
+            client.send_request("vscode/chat", json!({"timeout": 60_000}));
         }
         // The host keeps up, so that its own queue is not what refuses.
         for _ in asked..4096.min(asked + 250) {
@@ -323,7 +326,7 @@ fn a_client_that_does_not_read_costs_a_bounded_amount_and_delays_nobody() {
     let (mut lazy, mut prompt) = (daemon.client(), daemon.client());
     let before = resident_kib(&daemon);
     for _ in 0..100 {
-        lazy.ask("vscode/chat", json!({"message": "big"}));
+        lazy.send_request("vscode/chat", json!({"message": "big"}));
     }
     wait_until("the lazy one to be cut off", || {
         let params = json!({"still": "served"});
@@ -344,7 +347,7 @@ fn a_host_that_does_not_read_makes_its_callers_hear_of_overload() {
     // More than a queue and the system's buffers hold, in all; each client stays below its own limit.
     for client in &mut clients {
         for _ in 0..25 {
-            client.ask("vscode/chat", json!({"message": big}));
+            client.send_request("vscode/chat", json!({"message": big}));
         }
     }
     let refused = clients.last_mut().unwrap().receive();
@@ -395,7 +398,7 @@ fn a_thousand_clients_are_served() {
     let mut host = daemon.host("h");
     let mut clients: Vec<_> = (0..1000).map(|_| daemon.client()).collect();
     for (n, client) in clients.iter_mut().enumerate() {
-        client.ask("vscode/chat", json!({"n": n}));
+        client.send_request("vscode/chat", json!({"n": n}));
         let request = host.request();
         host.answer(&request, request["params"]["n"].clone());
     }

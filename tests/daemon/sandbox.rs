@@ -262,7 +262,7 @@ fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody(placement: Placeme
     let flood = "head -c 30000000 /dev/zero | tr '\\0' x | fold -w 1000";
     let ask = |method, params| {
         let mut stopped = sandbox.client();
-        let id = stopped.ask(method, params);
+        let id = stopped.send_request(method, params);
         (stopped, id)
     };
     let run = json!({"shell": "flooded", "command": flood, "create": true, "stream": true});
@@ -394,7 +394,7 @@ fn a_file_is_changed_only_at_the_version_that_was_seen(placement: Placement) {
     let undone = client.call("file/undo", json!({"path": "a"}));
     assert_eq!(undone["version"], written["version"]);
     let write = json!({"path": "a", "text": "mine", "ifVersion": undone["version"]});
-    let ids: Vec<u64> = (0..4).map(|_| client.ask("file/write", write.clone())).collect();
+    let ids: Vec<u64> = (0..4).map(|_| client.send_request("file/write", write.clone())).collect();
     let outcomes: Vec<Value> = ids.iter().map(|_| client.receive()).collect();
     let won = outcomes.iter().filter(|answer| answer["result"].is_object()).count();
     assert_eq!(won, 1, "{outcomes:?}");
@@ -449,7 +449,7 @@ fn many_clients_want_the_same_new_shell_and_get_one(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let ids: Vec<u64> = (0..5)
-        .map(|_| client.ask("shell/run", json!({"command": "true", "limitMs": 60000})))
+        .map(|_| client.send_request("shell/run", json!({"command": "true", "limitMs": 60000})))
         .collect();
     let mut outcomes: Vec<Value> = ids.iter().map(|_| client.receive()).collect();
     outcomes.sort_by_key(|answer| answer["error"].is_object());

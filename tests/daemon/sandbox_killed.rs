@@ -19,7 +19,7 @@ fn a_sandbox_that_dies_fails_its_calls_and_goes_on_with_its_shells(placement: Pl
         [Signal::SIGKILL, Signal::SIGSEGV, Signal::SIGABRT].into_iter().enumerate()
     {
         client.run("cd /; kept=yes");
-        let chat = other.ask("vscode/chat", json!({"message": "hi"}));
+        let chat = other.send_request("vscode/chat", json!({"message": "hi"}));
         let asked = window.request();
         let command = "echo ready; read -s x; echo \"$kept $x\"";
         let id = client.run_until("main", command, "ready");

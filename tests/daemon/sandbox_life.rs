@@ -223,7 +223,7 @@ fn a_window_cannot_take_the_sandbox_over() {
 fn calls_for_a_window_wait_for_one_beside_the_sandbox(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
-    let id = client.ask("vscode/chat", json!({"message": "hi"}));
+    let id = client.send_request("vscode/chat", json!({"message": "hi"}));
     // The daemon has taken the request when it answers the next one.
     client.run("true");
     let mut window = sandbox.daemon.host("w");

@@ -39,7 +39,7 @@ fn requests_on_their_way_are_answered_and_a_deaf_client_does_not_keep_it() {
     // One that never reads: its queue is full when the daemon wants to end.
     let mut deaf = daemon.client();
     for _ in 0..20 {
-        deaf.ask("vscode/chat", json!({}));
+        deaf.send_request("vscode/chat", json!({}));
     }
     for _ in 0..20 {
         let request = host.request();
@@ -47,7 +47,7 @@ fn requests_on_their_way_are_answered_and_a_deaf_client_does_not_keep_it() {
     }
     wait_until("its queue to fill", || daemon.status()["queuedBytes"].as_u64() > Some(1 << 20));
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     host.request();
     daemon.program.close_stdin();
     assert_eq!(client.receive()["error"]["data"]["kind"], "ShuttingDown");
@@ -188,7 +188,7 @@ fn files_of_the_dead_are_swept_by_the_next() {
 fn no_host_is_an_error_that_says_how_to_get_one() {
     let daemon = Daemon::start_with(&["--host-wait", "0"]);
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     let error = client.receive()["error"].clone();
     assert_eq!(error["data"]["kind"], "HostUnavailable");
     assert!(error["message"].as_str().unwrap().contains("VS Code"), "{error}");

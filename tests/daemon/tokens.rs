@@ -47,7 +47,7 @@ fn a_narrower_token_is_refused_what_it_lacks_at_every_door() {
     );
     // The window has seen nothing of all that.
     let mut allowed = daemon.client();
-    allowed.ask("vscode/chat", json!({"message": "first"}));
+    allowed.send_request("vscode/chat", json!({"message": "first"}));
     assert_eq!(host.request()["params"]["message"], "first");
     assert_eq!(daemon.status()["counters"]["forbidden"], 4);
 }
@@ -100,7 +100,7 @@ fn a_made_host_token_serves_what_it_names_and_cannot_end_the_daemon() {
     assert_eq!(host.refused("bridge/shutdown", json!({}))["code"], -32060);
     host.call("runtime/register", json!({"methods": ["file/read"]}));
     let mut client = daemon.client();
-    client.ask("file/read", json!({"path": "x"}));
+    client.send_request("file/read", json!({"path": "x"}));
     let request = host.request();
     host.answer(&request, json!({"text": "y"}));
     assert_eq!(client.receive()["result"]["text"], "y");

@@ -279,7 +279,7 @@ impl Socket {
     #[track_caller]
     pub fn run_until(&mut self, shell: &str, command: &str, text: &str) -> u64 {
         let params = json!({"shell": shell, "create": true, "command": command, "stream": true});
-        let id = self.ask("shell/run", params);
+        let id = self.send_request("shell/run", params);
         let mut printed = Vec::new();
         while !String::from_utf8_lossy(&printed).contains(text) {
             let message = self.receive();
@@ -299,7 +299,7 @@ impl Socket {
     #[track_caller]
     pub fn act_until(&mut self, mut params: Value, text: &str) -> u64 {
         params["stream"] = json!(true);
-        let id = self.ask("action/execute", params);
+        let id = self.send_request("action/execute", params);
         let mut printed = String::new();
         while !printed.contains(text) {
             let message = self.receive();
@@ -334,7 +334,7 @@ impl Socket {
     /// The error of a request that must fail.
     #[track_caller]
     pub fn refused(&mut self, method: &str, params: Value) -> Value {
-        let id = self.ask(method, params);
+        let id = self.send_request(method, params);
         let answer = self.answer_to(id);
         assert!(answer["error"].is_object(), "{method} did not fail: {answer}");
         answer["error"].clone()

@@ -165,15 +165,15 @@ class Process:
         self._stderr.close()
 
 
-class Gate:
-    """Holds a request at the scripted host until the test opens it."""
+class Fifo:
+    """A FIFO that a scripted host or a command reads, so that it waits until the test opens it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         os.mkfifo(path)
 
     def open(self) -> None:
-        # The host reads to the end; opening for writing waits until it has come to the gate.
+        # Opening for writing waits until the reader has opened the FIFO. The reader then reads to the end.
         opened = threading.Event()
 
         def pass_through() -> None:
@@ -181,7 +181,7 @@ class Gate:
                 opened.set()
 
         threading.Thread(target=pass_through, daemon=True).start()
-        assert opened.wait(LIMIT), f"no request came to the gate within {LIMIT:g}s"
+        assert opened.wait(LIMIT), f"nobody opened the FIFO for reading within {LIMIT:g}s"
 
 
 class Host:
@@ -263,8 +263,8 @@ class Daemon:
         self._hosts.append(host)
         return host
 
-    def gate(self, name: str = "gate") -> Gate:
-        return Gate(self.directory / name)
+    def fifo(self, name: str = "fifo") -> Fifo:
+        return Fifo(self.directory / name)
 
     def python(self, code: str, *arguments: str) -> Process:
         """A Python process inside of the run."""

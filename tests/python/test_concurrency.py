@@ -34,8 +34,8 @@ def in_threads(count: int, work: "object") -> List[BaseException]:
 
 
 def test_calls_of_several_threads_overlap(daemon: Daemon, client: Client) -> None:
-    gate = daemon.gate()
-    host = daemon.host(chat_rule(when={"message": "0"}, gate=str(gate.path)), chat_rule())
+    fifo = daemon.fifo()
+    host = daemon.host(chat_rule(when={"message": "0"}, fifo=str(fifo.path)), chat_rule())
     answers: List[str] = []
     held = threading.Thread(target=lambda: answers.append(client.chat("0")), daemon=True)
     held.start()
@@ -43,7 +43,7 @@ def test_calls_of_several_threads_overlap(daemon: Daemon, client: Client) -> Non
     # While the first is held at the host, others come and go.
     assert in_threads(3, lambda n: client.chat(f"other {n}")) == []
     assert answers == []
-    gate.open()
+    fifo.open()
     held.join(LIMIT)
     assert answers == ["You said: 0"]
 
@@ -111,8 +111,8 @@ print("parent done", flush=True)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_opens_its_own_connection(daemon: Daemon) -> None:
-    gate = daemon.gate()
-    host = daemon.host(chat_rule(when={"message": "held"}, gate=str(gate.path)), chat_rule())
+    fifo = daemon.fifo()
+    host = daemon.host(chat_rule(when={"message": "held"}, fifo=str(fifo.path)), chat_rule())
     process = daemon.python(FORK)
     process.line("start", lambda line: line == "started")
     while host.request("vscode/chat")["message"] != "held":
@@ -121,7 +121,7 @@ def test_a_forked_child_opens_its_own_connection(daemon: Daemon) -> None:
     process.type("\n")
     assert process.line("child's end") == "child done"
     assert process.line("parent's end") == "parent done"
-    gate.open()
+    fifo.open()
     assert process.line("the held answer") == "You said: held"
     assert process.wait() == 0
     assert "Traceback" not in process.stderr()

@@ -139,23 +139,23 @@ def test_ask_says_what_is_missing() -> None:
 
 def test_streamed_text_is_printed_before_the_host_has_finished(daemon: Daemon) -> None:
     questions = ("What is 2+2?", "What is 20+22?")
-    gates = {question: daemon.gate(f"gate{n}") for n, question in enumerate(questions)}
+    fifos = {question: daemon.fifo(f"fifo{n}") for n, question in enumerate(questions)}
     daemon.host(
         *(
             chat_rule(
                 "one two",
                 when={"message": question},
                 progress=[{"text": "one "}],
-                gate=str(gate.path),
+                fifo=str(fifo.path),
             )
-            for question, gate in gates.items()
+            for question, fifo in fifos.items()
         )
     )
     code = (EXAMPLES / "stream_asyncio.py").read_text(encoding="utf-8")
     process = daemon.python(code)
     first = {process.line("first piece"), process.line("first piece of the other")}
     assert first == {f"{question} 'one '" for question in questions}
-    for question, gate in gates.items():
-        gate.open()
+    for question, fifo in fifos.items():
+        fifo.open()
         assert process.line("rest") == f"{question} 'two'"
     assert process.wait() == 0

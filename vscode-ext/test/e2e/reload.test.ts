@@ -5,21 +5,21 @@ import { describe, it } from 'node:test';
 import { listConnectionFiles, type ConnectionFile } from '../../src/bridge/connectionFile';
 import { isAlive } from '../../src/bridge/process';
 import { until } from '../until';
-import { backwards, Gate, net, randomWord, workspace } from './nets';
+import { backwards, Fifo, net, randomWord, workspace } from './nets';
 import { stage } from './setup';
 import type { Window } from './window';
 
 describe('windows come and go', () => {
   const play = stage({ extensions: ['fake-lm'] });
 
-  /** A window with a run that has called the bridge once, and waits at a gate to do so again. */
-  async function waitingRun(name: string): Promise<{ window: Window; gate: Gate; word: string }> {
-    const gate = new Gate(path.join(play.home, `${name}.gate`));
+  /** A window with a run that has called the bridge once, and waits at a fifo to do so again. */
+  async function waitingRun(name: string): Promise<{ window: Window; fifo: Fifo; word: string }> {
+    const fifo = new Fifo(path.join(play.home, `${name}.fifo`));
     const word = randomWord();
     const code = `
 import vscode_bridge
 print("it begins:", vscode_bridge.chat("first"))
-${gate.code}
+${fifo.code}
 print("it goes on:", vscode_bridge.chat("${word}"))
 vscode_bridge.show_message("The word is ${word}")
 `;
@@ -29,18 +29,18 @@ vscode_bridge.show_message("The word is ${word}")
     await window.openFile(`${name}.evolve.yaml`);
     await window.command('evolve.runNet');
     await window.terminalShows('it begins: fake-echo');
-    return { window, gate, word };
+    return { window, fifo, word };
   }
 
   const published = (): ConnectionFile[] => listConnectionFiles(play.server.connectionFiles);
 
   it('a run goes on over a reload of its window', async () => {
-    const { window, gate, word } = await waitingRun('reloaded');
+    const { window, fifo, word } = await waitingRun('reloaded');
     const [daemon] = published();
     await window.reload();
     assert.deepEqual(published(), [daemon]);
     // The call is made while no window answers, and waits for this one to come back.
-    gate.open();
+    fifo.open();
     await window.notification(`The word is ${word}`);
     await window.command('workbench.action.terminal.focus');
     await window.terminalShows(new RegExp(`it goes on: .*${backwards(word)}`));
@@ -67,13 +67,13 @@ vscode_bridge.show_message("The word is ${word}")
     // It is there before the run: one that opens later asks for the terminals of the first, and
     // takes them when the first is too slow to say no.
     const second = await play.open(workspace(path.join(play.home, 'shared'), { 'readme.txt': '' }));
-    const { window, gate, word } = await waitingRun('shared');
+    const { window, fifo, word } = await waitingRun('shared');
     // The daemon asks the window that has the focus.
     await second.page.bringToFront();
     await second.page.locator('.part.titlebar').click();
     await second.choose('evolve.showRunMenu', 'Answer shared.evolve.yaml in this window');
     await second.status('Evolve: 1 running');
-    gate.open();
+    fifo.open();
     await second.notification(`The word is ${word}`);
     await second.screenshot('second-window');
     await window.page.bringToFront();

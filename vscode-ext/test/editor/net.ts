@@ -5,14 +5,14 @@ import path from 'node:path';
 
 import * as vscode from 'vscode';
 
-import { Gate, net } from '../e2e/nets';
+import { Fifo, net } from '../e2e/nets';
 
-/** A net that runs this code and then waits until its gate is opened. */
-export function waitingNet(code: string): { file: vscode.Uri; gate: Gate } {
+/** A net that runs this code and then waits until its fifo is opened. */
+export function waitingNet(code: string): { file: vscode.Uri; fifo: Fifo } {
   const root = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? '';
   const folder = mkdtempSync(path.join(root, 'net-'));
-  const gate = new Gate(path.join(folder, 'gate'));
+  const fifo = new Fifo(path.join(folder, 'fifo'));
   const file = path.join(folder, 'waiting.evolve.yaml');
-  writeFileSync(file, net(`${code.trim()}\n${gate.code}`));
-  return { file: vscode.Uri.file(file), gate };
+  writeFileSync(file, net(`${code.trim()}\n${fifo.code}`));
+  return { file: vscode.Uri.file(file), fifo };
 }

@@ -1,4 +1,4 @@
-//! `token …`: makes a token that allows less than the session's own.
+//! `token …`: makes a token for a client with fewer rights, or for a host.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,7 +35,7 @@ pub async fn run(mut context: Context, arguments: cli::Token) -> Result<(), Fail
     }
 }
 
-/// Only into a file that did not exist: another could be open to others, or lead elsewhere.
+/// Writes the token to a file that must not exist yet: an existing file could be readable for others, or be a link.
 fn write_private(path: &Path, token: &str) -> Result<(), Failure> {
     let mut options = std::fs::OpenOptions::new();
     let opened = options.write(true).create_new(true).mode(0o600).open(path);
