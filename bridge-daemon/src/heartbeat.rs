@@ -76,12 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_starts_anew() {
+    fn a_sign_of_life_resets_the_count() {
         assert_eq!(ticks(Duration::ZERO, Some(2)), [Beat::Ping; 4]);
     }
 
     #[test]
-    fn sleep_is_nobodys_fault() {
+    fn missed_pongs_do_not_count_while_the_machine_sleeps() {
         assert_eq!(ticks(INTERVAL / 2, None)[2], Beat::Ping);
         assert_eq!(ticks(Duration::from_secs(3600), None), [Beat::Ping; 4]);
         assert_eq!(

@@ -168,7 +168,7 @@ fn on_a_terminal_attach_opens_the_shell() {
 }
 
 #[test]
-fn output_that_could_not_be_kept_is_told() {
+fn lost_output_is_reported() {
     let daemon = SandboxDaemon::start_with(&["--log-quota", "1"]);
     let print = "head -c 3000000 /dev/zero | tr '\\0' x";
     let output = shell(&daemon, &["run", print]);

@@ -79,7 +79,7 @@ fn strangers_cannot_lock_others_out() {
     let silent: Vec<_> =
         (0..200).map(|_| TcpStream::connect(("127.0.0.1", daemon.port())).unwrap()).collect();
     assert_eq!(upgrade(&daemon, &[]), 101, "while 200 connections have sent nothing");
-    // The oldest were pushed out at once, long before their two seconds.
+    // The oldest were closed at once, long before their two seconds were over.
     let mut oldest = &silent[0];
     oldest.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert!(matches!(oldest.read(&mut [0; 1]), Ok(0) | Err(_)));
@@ -140,7 +140,7 @@ fn a_flood_of_guesses_is_answered_without_tying_anything_up() {
     let mut flood: Vec<_> =
         (0..300).map(|_| TcpStream::connect(("127.0.0.1", daemon.port())).unwrap()).collect();
     for stream in &mut flood {
-        // Those that were pushed out as half-open may refuse.
+        // Connections that were closed as half-open may fail.
         let _ = stream.write_all(guess.as_bytes());
     }
     assert_eq!(upgrade(&daemon, &[]), 101);
@@ -155,7 +155,7 @@ fn a_flood_of_guesses_is_answered_without_tying_anything_up() {
 fn secrets_are_in_no_log_argument_or_environment() {
     let daemon = Daemon::start_with(&["--log-format", "json"]);
     let secrets = [daemon.text("token"), daemon.text("hostToken")];
-    // Make it talk: good and bad connections, a request with content, an error.
+    // Make the daemon log: good and bad connections, a request with content, an error.
     let mut host = daemon.host("h");
     let mut client = daemon.client();
     client.send_request("vscode/chat", serde_json::json!({"message": "private words"}));
@@ -175,7 +175,7 @@ fn secrets_are_in_no_log_argument_or_environment() {
         String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default())
             .into_owned()
     };
-    // The environment of a process that cannot be dumped is for root's eyes only.
+    // Only root can read the environment of a process that is not dumpable.
     assert!(!read("cmdline").is_empty());
     assert_eq!(nix::unistd::geteuid().is_root(), !read("environ").is_empty());
     for text in [log, read("cmdline"), read("environ"), daemon.status().to_string()] {

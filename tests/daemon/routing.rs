@@ -33,7 +33,7 @@ fn progress_arrives_before_the_host_has_finished() {
     for word in ["one", "two"] {
         let params = json!({"id": request["id"], "value": {"text": word}});
         host.send(&json!({"jsonrpc": "2.0", "method": "$/progress", "params": params}));
-        // The host goes on only once the caller has this piece.
+        // The host continues only after the caller has received this piece.
         assert_eq!(client.receive()["params"], json!({"id": id, "value": {"text": word}}));
     }
     host.answer(&request, json!("done"));

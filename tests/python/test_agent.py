@@ -24,13 +24,13 @@ def fifo(workspace: Path) -> Fifo:
     return Fifo(workspace / "fifo")
 
 
-# Ends by Ctrl-C only, and has started when its FIFO opens: bash alone would get a key that comes while
-# bash is still starting the command.
+# Ends by Ctrl-C only, and has started when its FIFO opens: a key that comes while bash is still
+# starting the command would reach only bash.
 ENDLESS = "sh -c 'cat fifo; exec sleep 1000'"
 
 
 def leave_running(daemon: Daemon, command: str) -> None:
-    """Starts a command and goes away when it has printed something."""
+    """Starts a command, and disconnects when it has printed something."""
     printed = threading.Event()
     with Client(daemon.endpoint) as client:
         one = agent.Agent(client=client)
@@ -180,7 +180,7 @@ def test_ctrl_c_interrupts_the_command(inside_sandbox: Daemon, fifo: Fifo, on_ou
     fifo.open()
     process.interrupt()
     assert process.line("interruption") == "interrupted"
-    # The process still lives, so it was the command that was cancelled and not the connection.
+    # The process still lives, so the command was cancelled and not the connection.
     assert last_exit_code() == "130"
     assert process.popen.poll() is None
 
@@ -222,7 +222,7 @@ def test_agents_act_side_by_side(workspace: Path, inside_sandbox: Daemon) -> Non
         reader.join(LIMIT)
         assert not reader.is_alive(), f"the other agent did not end within {LIMIT:g}s"
         assert repr(second) == "Agent(shell='second')"
-    # What they left goes on, until it is closed.
+    # Their shells keep running until they are closed.
     with Client(inside_sandbox.endpoint) as client:
         again = agent.Agent("second", client=client)
         assert again.run("echo $x").content == "yes"

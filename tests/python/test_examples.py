@@ -1,4 +1,4 @@
-"""Each example, run the way its first lines say, with what it prints."""
+"""Runs each example as its first lines say, and checks its output."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_interop_net_with_a_model(path: str) -> None:
 
 
 def test_interop_net_where_nobody_answers(path: str) -> None:
-    # As told, but without a terminal on which a person could be asked.
+    # As its first lines say, but without a terminal on which a person could be asked.
     done = run_as_told("VsCodeInterop.evolve.yaml", path)
     assert done.returncode == 0
     assert done.stdout.startswith("Answer: [Copilot blocked: ")
@@ -121,7 +121,7 @@ def test_interop_net_outside_of_a_run() -> None:
 
 
 def test_interop_net_keeps_to_what_the_original_engine_parses() -> None:
-    """That one reads lines, not YAML: list items begin with an id or a value, nothing in flow."""
+    """It reads lines, not YAML: list items begin with an id or a value, without flow style."""
     text = (EXAMPLES / "VsCodeInterop.evolve.yaml").read_text(encoding="utf-8")
     outline = re.sub(r"code: \|\n(?: {22}.*\n)+", "code: |\n", text)
     for line in outline.splitlines():

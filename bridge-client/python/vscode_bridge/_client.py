@@ -47,7 +47,7 @@ class Client(BlockingMethods, BlockingContext):
     """
 
     def __init__(self, endpoint: Optional[Endpoint] = None) -> None:
-        # Not a bound method: the background thread refers to it, and must not keep the client alive.
+        # Not a bound method: the background thread refers to it, and would keep the client alive.
         self._find_endpoint = _endpoint.finder(endpoint)
         self._background: Optional[Background] = None
 

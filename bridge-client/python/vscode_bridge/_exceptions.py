@@ -17,7 +17,7 @@ it::
         └── RequestFailed       the editor or the tool reports an error
             └── ActionError     an agent's action failed; all of these are in vscode_bridge.agent
                 ├── NotFound            no such file or directory
-                ├── OutsideWorkspace    the path leads out of the sandbox
+                ├── OutsideWorkspace    the path leads out of the workspace
                 ├── PermissionDenied    the operating system does not allow it
                 ├── Invalid             the arguments make no sense, or do not fit the file
                 ├── Refused             a rule of the sandbox forbids it

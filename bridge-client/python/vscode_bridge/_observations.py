@@ -36,7 +36,7 @@ class RunObservation(Observation):
 
     @property
     def lost(self) -> int:
-        """Number of bytes of output that were lost, because the shell's log is full; see ``note``."""
+        """Number of bytes of output that were lost, because the log is full; see ``note``."""
         return _lost(self)
 
     @property

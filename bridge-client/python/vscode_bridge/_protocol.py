@@ -19,8 +19,8 @@ EXECUTE_ACTION = "action/execute"
 CANCEL_ACTION = "action/cancel"
 
 MESSAGE_BYTES = 16 * 1024 * 1024
-"""Maximum size of a message. The bridge would close the connection after a larger one, and all other
-requests in flight would fail, so it is refused here."""
+"""Maximum size of a message. The bridge would close the connection after a larger one, and all
+other requests in flight would fail, so it is refused here."""
 
 TIMEOUT_MAX = 600.0
 """Maximum timeout of a request in seconds; the bridge reduces longer ones to this."""

@@ -139,7 +139,7 @@ class ShellMethods(CellMethods):
 
     @twin
     async def output_bytes(self, start: int, size: int) -> bytes:
-        """Bytes of the log. Fewer than ``size`` if the log ends, or ``size`` exceeds the maximum."""
+        """Bytes of the log. Fewer than ``size`` at the end of the log, or beyond the maximum."""
         return await log_of(self, self.name)(start, size)
 
     @twin

@@ -6,8 +6,8 @@
 ...     shell.run("cd src && make").exit_code
 ...     tools.replace("src/a.py", "x = 1", "x = 2").diff
 
-``Tools(runtime="build")`` uses the runtime with that id, ``Tools(path="~/orders")`` the one that has
-this directory open; without either, the only one. Relative paths of files begin at ``path``, or
+``Tools(runtime="build")`` uses the runtime with that id, ``Tools(path="~/orders")`` the one that
+has this directory open; without either, the only one. Relative paths of files begin at ``path``, or
 else at the runtime's workspace. Nothing outside the workspace can be reached.
 
 Shells are persistent: directory, variables and functions are kept from one command to the next.

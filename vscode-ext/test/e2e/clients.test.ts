@@ -10,7 +10,7 @@ import type { Window } from './window';
 
 const client = path.join(repository, 'target/debug/bridge-client');
 
-/** Runs `bridge-client` as any program of the user would; it finds the run by its connection file. */
+/** Runs `bridge-client` outside of the run. It finds the run by its connection file. */
 async function ask(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(client, ['--timeout', '60', ...args], { env });
   return stdout;

@@ -34,8 +34,8 @@ describe('the command palette', () => {
     await window.terminalShows('net waits');
 
     await window.status('Evolve: 1 running');
-    // The extension enables the command to stop before it changes its status. The editor serves the
-    // requests of all extensions of a window in order, so it has done that when it has done this.
+    // The extension enables the command to stop before it changes its status bar item. The editor handles the requests of
+    // all extensions of a window in order, so the command is enabled when this later request is done.
     await window.command('setContext', 'evolvetest.later', true);
     palette = await Palette.open(window);
     await palette.type('Evolve: Stop Run');

@@ -12,7 +12,7 @@ import type { Window } from './window';
 describe('windows come and go', () => {
   const play = stage({ extensions: ['fake-lm'] });
 
-  /** A window with a run that has called the bridge once, and waits at a fifo to do so again. */
+  /** A window with a run that has called the bridge once, and waits for a FIFO before its next call. */
   async function waitingRun(name: string): Promise<{ window: Window; fifo: Fifo; word: string }> {
     const fifo = new Fifo(path.join(play.home, `${name}.fifo`));
     const word = randomWord();
@@ -23,7 +23,7 @@ ${fifo.code}
 print("it goes on:", vscode_bridge.chat("${word}"))
 vscode_bridge.show_message("The word is ${word}")
 `;
-    // Windows on one folder would find each other's terminals.
+    // Each has its own folder: windows on the same folder would find each other's terminals.
     const folder = workspace(path.join(play.home, name), { [`${name}.evolve.yaml`]: net(code) });
     const window = await play.open(folder);
     await window.openFile(`${name}.evolve.yaml`);
@@ -39,7 +39,7 @@ vscode_bridge.show_message("The word is ${word}")
     const [daemon] = published();
     await window.reload();
     assert.deepEqual(published(), [daemon]);
-    // The call is made while no window answers, and waits for this one to come back.
+    // The call is made while no window answers, and waits until this window has been reloaded.
     fifo.open();
     await window.notification(`The word is ${word}`);
     await window.command('workbench.action.terminal.focus');
@@ -64,11 +64,11 @@ vscode_bridge.show_message("The word is ${word}")
   });
 
   it('a second window on the folder stays out of a run until it is asked to answer', async () => {
-    // It is there before the run: one that opens later asks for the terminals of the first, and
-    // takes them when the first is too slow to say no.
+    // The second window is opened before the run: if it opened later, it would ask for the terminals of the first
+    // window, and take them if that one is too slow to refuse.
     const second = await play.open(workspace(path.join(play.home, 'shared'), { 'readme.txt': '' }));
     const { window, fifo, word } = await waitingRun('shared');
-    // The daemon asks the window that has the focus.
+    // The daemon sends requests to the window that has the focus.
     await second.page.bringToFront();
     await second.page.locator('.part.titlebar').click();
     await second.choose('evolve.showRunMenu', 'Answer shared.evolve.yaml in this window');

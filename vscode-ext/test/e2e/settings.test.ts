@@ -158,7 +158,7 @@ describe('a daemon that is not there', () => {
 
   it('is said, with a way to the setting and one to run without it', async () => {
     const files = { 'x.evolve.yaml': makeNet('print("it runs")') };
-    // A workspace must not choose the daemon: this one tries to, with a program that exists.
+    // A workspace must not choose the daemon. This one tries to, with a program that exists.
     const settings = { 'evolve.daemon.path': '/bin/true' };
     const window = await play.open(workspace(path.join(play.home, 'x'), files, settings));
     await window.openFile('x.evolve.yaml');

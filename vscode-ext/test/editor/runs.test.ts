@@ -14,7 +14,7 @@ interface Runtime {
   readonly methods: string[];
 }
 
-/** What the next call of the command `test.sign` brings; the run is answered with `answer`. */
+/** Waits for the next call of the command `test.sign`. `answer` answers the run. */
 function nextSign(answer: unknown): Promise<unknown> {
   return new Promise((resolve) => {
     const registered = vscode.commands.registerCommand('test.sign', (sign: unknown) => {

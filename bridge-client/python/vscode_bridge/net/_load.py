@@ -1,7 +1,7 @@
 """Reads a net from a YAML file. Every error names the file and the line.
 
-It reads ``pnml``, ``net``, ``page``, and in a page ``place``, ``transition`` and ``arc``. Each may be
-a list or a single mapping, and plural names are accepted. Net tokens are in
+It reads ``pnml``, ``net``, ``page``, and in a page ``place``, ``transition`` and ``arc``. Each may
+be a list or a single mapping, and plural names are accepted. Net tokens are in
 ``evolve: initialTokens`` as ``- value: ...``, or in ``marking`` as a list. Inscriptions are in
 ``evolve: inscriptions`` or directly in ``inscriptions``. Arcs are beside the places, or inside a
 transition, where the end that is this transition may be left out. Other members, such as names,
