@@ -12,7 +12,7 @@ const common = {
   logLevel: 'warning',
 };
 
-/** What else is started by name, besides the tests. */
+/** Programs that are started by name, beside the tests. */
 const PROGRAMS = ['index.ts', 'driver.ts', 'benchmark.ts'];
 
 rmSync('dist', { recursive: true, force: true });
@@ -37,7 +37,7 @@ if (process.argv.includes('--tests')) {
     outdir: 'out',
     outbase: 'test',
     format: 'cjs',
-    // Mocha finds its own parts by path, Playwright is large, and the editor gives vscode.
+    // Not bundled: Mocha finds its own parts by path, Playwright is large, and the editor provides vscode.
     external: ['vscode', 'mocha', 'playwright-core'],
   });
 }

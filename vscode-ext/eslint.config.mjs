@@ -8,7 +8,7 @@ export default tseslint.config(
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
       eqeqeq: 'error',
-      // Numbers and booleans print as one expects.
+      // Numbers and booleans in templates print as expected.
       '@typescript-eslint/restrict-template-expressions': [
         'error',
         { allowNumber: true, allowBoolean: true },
@@ -28,7 +28,7 @@ export default tseslint.config(
   },
   {
     files: ['test/**'],
-    // The test runners await what describe, it and test return.
+    // The test runners await the promises that describe, it and test return.
     rules: {
       '@typescript-eslint/no-floating-promises': [
         'error',

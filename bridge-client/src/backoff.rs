@@ -1,5 +1,5 @@
-//! Pauses between attempts to connect: none before the first, then doubling up to a second, until
-//! the time is up. Short, because the daemon is on this machine: it is back soon or never.
+//! Pauses between attempts to connect: none before the first, then doubling up to one second, until a time limit.
+//! They are short because the daemon is on this machine: it comes back soon or never.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(25);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Longer than any program runs, and short enough to be added to any moment.
+/// A time limit that is longer than any program runs, but does not overflow when it is added to an [`Instant`].
 pub(crate) const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Attempts from now on, for as long as this.
+    /// Allows attempts for this long from now on.
     pub fn new(now: Instant, window: Duration) -> Self {
         Self { until: now + window.min(FOREVER), next: Duration::ZERO }
     }
@@ -30,7 +30,7 @@ impl Backoff {
         pause
     }
 
-    /// Whether a further attempt would come too late.
+    /// Whether the time for attempts is over.
     pub fn is_over(&self, now: Instant) -> bool {
         now + self.next > self.until
     }

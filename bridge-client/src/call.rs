@@ -1,8 +1,8 @@
-//! One call that is under way: progress first, then exactly one answer.
+//! One call in flight: it gets progress, then exactly one answer.
 //!
-//! A [`Call`] is the caller's half, a `Waiter` the half that the client's task keeps. Between them
-//! lie a bounded channel for progress and a channel for the one answer, so a caller who does not
-//! look at progress can neither miss the answer nor hold up other calls.
+//! A [`Call`] is the caller's half, a `Waiter` the half that the client's task keeps. Between them are a bounded channel
+//! for progress and a channel for the one answer, so a caller that does not read progress can neither miss the answer nor
+//! block other calls.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,15 +23,15 @@ use crate::backoff::FOREVER;
 use crate::client::Control;
 use crate::error::Error;
 
-/// Pieces of progress that wait for a caller who does not look. Further ones are dropped: the
-/// answer is complete without them.
+/// How many pieces of progress wait for a caller that does not read them. Further ones are dropped: the answer is complete
+/// without them.
 const PROGRESS_WAITING: usize = 1024;
 
-/// How much longer we wait than the daemon, so that its reason arrives before our impatience.
+/// How much longer the client waits than the daemon, so that the daemon's error arrives before the client's own timeout.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A call that has been started. Await it for the answer, or ask for [`progress`](Self::progress)
-/// first. Dropping it before the answer cancels the request.
+/// A call that has been started. Await it for the answer, or read its [`progress`](Self::progress) first. Dropping it
+/// before the answer cancels the request.
 #[must_use = "a call that is dropped is cancelled"]
 pub struct Call<R> {
     key: CallKey,
@@ -39,19 +39,19 @@ pub struct Call<R> {
     control: mpsc::UnboundedSender<Control>,
     progress: mpsc::Receiver<Box<RawValue>>,
     answer: oneshot::Receiver<Answer>,
-    patience: Patience,
+    limit: WaitLimit,
     over: bool,
     result: PhantomData<fn() -> R>,
 }
 
-/// Cancels a call that somebody else is waiting for.
+/// Cancels a call that another task awaits.
 #[derive(Clone, Debug)]
 pub struct Canceller {
     key: CallKey,
     control: mpsc::UnboundedSender<Control>,
 }
 
-/// Names a call within its client before the connection has given it an id.
+/// Identifies a call within its client before the connection has given it an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallKey(pub u64);
 
@@ -62,52 +62,52 @@ pub(crate) type Answer = Result<Box<RawValue>, Error>;
 pub(crate) struct Waiter {
     pub key: CallKey,
     pub started: Instant,
-    /// When it is no longer worth sending, should there be no connection yet.
+    /// When the call fails if it could not be sent because there is no connection.
     pub deadline: Instant,
     pub method: String,
     progress: mpsc::Sender<Box<RawValue>>,
     answer: oneshot::Sender<Answer>,
-    /// Given back when the call ends, whoever ends it.
+    /// Released when the call ends for whatever reason.
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// How long we wait, as the daemon sees it plus [`GRACE`].
+/// How long a call waits: as long as the daemon, plus [`GRACE`].
 #[derive(Debug)]
-struct Patience {
+struct WaitLimit {
     started: Instant,
     allowance: Allowance,
-    /// However much progress comes.
+    /// The maximum, however much progress comes.
     longest: Duration,
     until: Instant,
 }
 
 impl<R: DeserializeOwned> Call<R> {
-    /// The next piece of the answer. `None` when there is no more: the answer is there, or time is
-    /// up.
+    /// Waits for the next piece of the answer. Returns `None` when there are no more, because the answer has arrived or
+    /// the time is over.
     pub async fn progress(&mut self) -> Option<Box<RawValue>> {
-        let piece = timeout_at(self.patience.until, self.progress.recv()).await.ok().flatten();
+        let piece = timeout_at(self.limit.until, self.progress.recv()).await.ok().flatten();
         if piece.is_some() {
-            self.patience.renew(Instant::now());
+            self.limit.renew(Instant::now());
         }
         piece
     }
 
-    /// Tells the daemon that the answer is no longer wanted. One still comes: -32800 if the cancel
-    /// won, otherwise what it would have been.
+    /// Tells the daemon that the answer is no longer wanted. The call still gets an answer: -32800, or the usual one if
+    /// that was already on its way.
     pub fn cancel(&self) {
         self.canceller().cancel();
     }
 
-    /// For somebody who shall be able to cancel while another awaits the call.
+    /// A handle with which another task can cancel the call while this one awaits it.
     pub fn canceller(&self) -> Canceller {
         Canceller { key: self.key, control: self.control.clone() }
     }
 
-    /// Waits for the answer, past all progress. The same as awaiting the call.
+    /// Waits for the answer and discards progress. Awaiting the call does the same.
     pub async fn answer(mut self) -> Result<R, Error> {
         while self.progress().await.is_some() {}
-        let Ok(answer) = timeout_at(self.patience.until, &mut self.answer).await else {
-            let after = self.patience.started.elapsed();
+        let Ok(answer) = timeout_at(self.limit.until, &mut self.answer).await else {
+            let after = self.limit.started.elapsed();
             return Err(Error::TimedOut { method: self.method.clone(), after });
         };
         self.over = true;
@@ -131,7 +131,7 @@ impl<R: DeserializeOwned + 'static> IntoFuture for Call<R> {
 impl<R> Drop for Call<R> {
     fn drop(&mut self) {
         if !self.over {
-            // Without a task there is no connection, and nothing to cancel.
+            // If the task has ended, there is no connection and nothing to cancel.
             let _ = self.control.send(Control::Abandon(self.key));
         }
     }
@@ -144,14 +144,14 @@ impl<R> fmt::Debug for Call<R> {
 }
 
 impl Canceller {
-    /// See [`Call::cancel`].
+    /// Cancels the call, as [`Call::cancel`] does.
     pub fn cancel(&self) {
         let _ = self.control.send(Control::Cancel(self.key));
     }
 }
 
 impl Waiter {
-    /// Passes a piece on, unless too many wait already or nobody does.
+    /// Passes a piece on to the caller, unless too many wait already or the caller has gone.
     pub fn progress(&self, value: &RawValue) {
         let _ = self.progress.try_send(value.to_owned());
     }
@@ -161,20 +161,20 @@ impl Waiter {
         let _ = self.answer.send(answer);
     }
 
-    /// Ends the call by what came over the wire.
+    /// Ends the call with the answer of the daemon.
     pub fn finish_with(self, outcome: Outcome<'_>) {
         let answer = answer_of(&self.method, outcome);
         self.finish(answer);
     }
 }
 
-impl Patience {
+impl WaitLimit {
     fn new(now: Instant, allowance: Allowance, longest: Duration) -> Self {
         Self { started: now, allowance, longest, until: now + allowance.duration() + GRACE }
     }
 
-    /// Progress shows that work goes on. As at the daemon it renews a default, never a choice, and
-    /// not for ever.
+    /// Restarts the time after progress, which shows that work goes on. As at the daemon, this holds for a default timeout
+    /// and not for a chosen one, and never beyond the maximum.
     fn renew(&mut self, now: Instant) {
         if let Allowance::Default(duration) = self.allowance {
             self.until = (now + duration).min(self.started + self.longest) + GRACE;
@@ -182,8 +182,7 @@ impl Patience {
     }
 }
 
-/// Makes both halves of a call. `timeout` is the caller's own choice; without it the one in the
-/// parameters counts, then the method's default.
+/// Makes both halves of a call. Without `timeout`, the timeout in the parameters applies, or else the method's default.
 pub(crate) fn pair<R>(
     key: CallKey,
     method: &str,
@@ -197,25 +196,24 @@ pub(crate) fn pair<R>(
         Some(timeout) => Allowance::Chosen(timeout.min(FOREVER)),
         None => Allowance::new(own(), method),
     };
-    let patience = Patience::new(Instant::now(), allowance, method::longest_timeout(method));
+    let limit = WaitLimit::new(Instant::now(), allowance, method::longest_timeout(method));
     let (progress_in, progress) = mpsc::channel(PROGRESS_WAITING);
     let (answer_in, answer) = oneshot::channel();
     let waiter = Waiter {
         key,
-        started: patience.started,
-        deadline: patience.started + allowance.duration(),
+        started: limit.started,
+        deadline: limit.started + allowance.duration(),
         method: method.to_owned(),
         progress: progress_in,
         answer: answer_in,
         _permit: permit,
     };
     let (method, result) = (method.to_owned(), PhantomData);
-    (Call { key, method, control, progress, answer, patience, over: false, result }, waiter)
+    (Call { key, method, control, progress, answer, limit, over: false, result }, waiter)
 }
 
-/// The parameters with the caller's deadline in them, so that the daemon and the host know it.
-/// Everything else stays as it was written. An array has no place for it, a deadline that is there
-/// already stays, and methods that the daemon answers itself need none.
+/// Adds the caller's timeout to the parameters, so that the daemon and the host know it. Everything else stays unchanged.
+/// Nothing is added to an array, to parameters that have a timeout, or for methods that the daemon answers itself.
 pub(crate) fn with_timeout(
     method: &str,
     params: Option<Box<RawValue>>,
@@ -232,7 +230,7 @@ pub(crate) fn with_timeout(
     RawValue::from_string(format!("{{\"timeout\":{ms}{comma}{members}")).ok()
 }
 
-/// The text of a notification that fits into a message.
+/// Prints a notification. Fails if it is larger than a message may be.
 pub(crate) fn notification(method: &str, params: &impl Serialize) -> Result<String, Error> {
     let params = to_raw_value(params).map_err(|error| Error::BadParams {
         method: method.to_owned(),
@@ -245,7 +243,7 @@ pub(crate) fn notification(method: &str, params: &impl Serialize) -> Result<Stri
     }
 }
 
-/// Turns what came over the wire into what the caller gets.
+/// Turns an outcome from the wire into the caller's result or error.
 pub(crate) fn answer_of(method: &str, outcome: Outcome<'_>) -> Answer {
     match outcome {
         Outcome::Success(result) => Ok(result.to_owned()),
@@ -263,7 +261,7 @@ pub(crate) fn answer_of(method: &str, outcome: Outcome<'_>) -> Answer {
     }
 }
 
-/// Whether a member is there at all, be it null.
+/// Whether a member is present, even if it is null.
 #[derive(Deserialize)]
 struct Mentions {
     #[serde(default)]
@@ -318,14 +316,14 @@ mod tests {
     fn progress_renews_a_default_but_not_a_choice_and_not_for_ever() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let patience = |allowance| Patience::new(start, allowance, Duration::from_secs(600));
-        let mut default = patience(Allowance::Default(Duration::from_secs(30)));
+        let limit = |allowance| WaitLimit::new(start, allowance, Duration::from_secs(600));
+        let mut default = limit(Allowance::Default(Duration::from_secs(30)));
         assert_eq!(default.until, after(31));
         default.renew(after(20));
         assert_eq!(default.until, after(51));
         default.renew(after(590));
         assert_eq!(default.until, after(601));
-        let mut chosen = patience(Allowance::Chosen(Duration::from_secs(5)));
+        let mut chosen = limit(Allowance::Chosen(Duration::from_secs(5)));
         chosen.renew(after(4));
         assert_eq!(chosen.until, after(6));
     }

@@ -1,15 +1,14 @@
 //! Calls from a program to the daemon.
 //!
-//! A [`Client`] is a cheap handle; one task owns the connection. Many calls share it, answers come
-//! in any order, and what happens when it breaks is decided in one place:
+//! A [`Client`] is a cheap handle; one task owns the connection. Many calls share it, and answers come in any order. When
+//! the connection breaks:
 //!
-//! - calls in flight fail at once with [`Error::Lost`]. They may have been carried out, so nothing
-//!   is ever sent twice by itself;
-//! - the next call dials again, with a growing pause between attempts, for as long as
-//!   [`Options::reconnect_for`] and its own deadline allow. A daemon lives as long as its run, so
-//!   one that stays away has ended.
+//! - calls in flight fail at once with [`Error::Lost`]. They may have been carried out, so they are never sent again
+//!   automatically;
+//! - the next call connects again, with growing pauses between attempts, for as long as [`Options::reconnect_for`] and its
+//!   own deadline allow. A daemon lives as long as its run, so one that stays away has ended.
 //!
-//! The connection is closed when the last handle and the last call are gone.
+//! The connection is closed when the last handle and the last call have been dropped.
 
 mod task;
 
@@ -31,25 +30,25 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use task::Task;
 
-/// Calls of one client that may wait at once. Further ones fail with [`Error::TooManyCalls`].
+/// Maximum number of calls in flight of one client. Further calls fail with [`Error::TooManyCalls`].
 pub const CALLS_IN_FLIGHT: usize = 4096;
 
-/// Notices that wait for somebody who does not look. Then the oldest are dropped, and the reader is
-/// told how many.
+/// How many notices wait for a receiver that does not read them. Beyond that the oldest are dropped, and the receiver
+/// learns how many.
 const NOTICES_WAITING: usize = 1024;
 
-/// What a program may choose about its connection.
+/// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Name of the program, shown by `bridge-client tail`. Empty: the daemon is told none.
+    /// Name of the program, shown by `bridge-client tail`. If it is empty, no name is sent.
     pub name: String,
     /// The runtime for requests that name none; see `bridge/hello`.
     pub runtime_id: Option<String>,
     /// An absolute path: requests that name no runtime go to the one that has it in its folders.
     pub path: Option<String>,
-    /// Longest time for one attempt to connect.
+    /// Timeout of one attempt to connect.
     pub connect_timeout: Duration,
-    /// Longest time to dial again after a connection was lost.
+    /// How long to try to connect again after a connection was lost.
     pub reconnect_for: Duration,
 }
 
@@ -74,28 +73,28 @@ pub struct Client {
     notices: broadcast::Sender<Notice>,
 }
 
-/// Something that the daemon said without being asked.
+/// A message from the daemon that is not an answer, or the end of the connection.
 #[derive(Clone, Debug)]
 pub enum Notice {
     /// A notification, for instance `bridge/request` after `bridge/tail`.
     Notification {
-        /// Its name.
+        /// Its method.
         method: String,
-        /// As sent.
+        /// Its params as raw text.
         params: Option<Box<RawValue>>,
     },
     /// A `dapEvent`.
-    Event {
+    DapEvent {
         /// Its name, for instance `asyncOperationSubmit`.
         name: String,
-        /// As sent.
+        /// Its body as raw text.
         body: Option<Box<RawValue>>,
     },
-    /// The connection is gone, and with it all that was subscribed to. A later call makes another.
+    /// The connection has ended, and its subscriptions with it. A later call makes a new connection.
     Disconnected(Error),
 }
 
-/// What handles and calls ask of the task.
+/// Messages from handles and calls to the task.
 #[derive(Debug)]
 pub(crate) enum Control {
     Call {
@@ -103,23 +102,23 @@ pub(crate) enum Control {
         waiter: Waiter,
     },
     Notify(String),
-    /// The answer is no longer wanted, but awaited.
+    /// Cancel the call; its caller still waits for the answer.
     Cancel(CallKey),
-    /// Nobody awaits the answer.
+    /// Cancel the call; nobody waits for the answer.
     Abandon(CallKey),
     Close(oneshot::Sender<()>),
 }
 
 impl Client {
-    /// Connects. Fails at once when nobody answers or the token is refused. Must be called within
-    /// a tokio runtime, of either flavour.
+    /// Connects. Fails at once if nobody answers or the token is refused. Must be called within a tokio runtime of either
+    /// flavour.
     pub async fn connect(endpoint: Endpoint, options: Options) -> Result<Self, Error> {
         let dial = dialler(endpoint, options.connect_timeout);
         Self::dial(dial, options).await
     }
 
-    /// Calls by a stream that a daemon has left open for us; see
-    /// [`inherited_stream`](crate::connection::inherited_stream). When it ends, all further calls fail.
+    /// Creates a client over a stream that was inherited from the daemon; see
+    /// [`inherited_stream`](crate::connection::inherited_stream). When the stream ends, all further calls fail.
     pub async fn over(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         options: Options,
@@ -143,9 +142,8 @@ impl Client {
         Self { control, keys: Arc::default(), room, notices }
     }
 
-    /// Starts a call. It is sent at once; await the returned value for the answer. `timeout` is a
-    /// hard limit that travels in the parameters; without one the method's default holds, which
-    /// progress renews.
+    /// Starts a call. It is sent at once; await the returned value for the answer. `timeout` is a hard limit and is sent in
+    /// the parameters. Without it, the method's default applies, which progress restarts.
     pub fn call<M: MethodType>(
         &self,
         params: &M::Params,
@@ -160,7 +158,7 @@ impl Client {
         }
     }
 
-    /// The same for any method, with parameters and result as the text that travels.
+    /// Starts a call of any method, with parameters and result as raw text.
     pub fn call_raw(
         &self,
         method: &str,
@@ -176,12 +174,12 @@ impl Client {
         self.control.send(Control::Notify(text)).map_err(|_| Error::Closed)
     }
 
-    /// What the daemon says without being asked, from now on.
+    /// Subscribes to the notices that come from now on.
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
 
-    /// Says goodbye to the daemon. Calls that still wait fail with [`Error::Closed`].
+    /// Closes the connection. Calls that still wait fail with [`Error::Closed`].
     pub async fn close(self) {
         let (done, closed) = oneshot::channel();
         if self.control.send(Control::Close(done)).is_ok() {
@@ -219,7 +217,7 @@ impl Client {
         call
     }
 
-    /// A call that never started.
+    /// A call that has failed before it was sent.
     fn failed<R: DeserializeOwned>(&self, method: &str, error: Error) -> Call<R> {
         let key = self.next_key();
         let (call, waiter) = call::pair(key, method, None, None, self.control.clone(), None);

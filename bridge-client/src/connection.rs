@@ -1,9 +1,8 @@
-//! One WebSocket to a daemon: texts in, texts out.
+//! One WebSocket to a daemon, which sends and receives texts.
 //!
-//! [`Connection`] is owned by one task, which calls [`next`](Connection::next) whenever it has
-//! nothing else to do. That one future both sends what is queued and receives, so neither direction
-//! waits for the other: a daemon that reads nothing while it has answers for us cannot lock us up.
-//! Pings are answered on the way.
+//! [`Connection`] is owned by one task, which calls [`next`](Connection::next) whenever it has nothing else to do. That
+//! one future both sends queued texts and receives, so neither direction waits for the other: a daemon that does not read
+//! while it has answers to send cannot cause a deadlock. Pings are answered, too.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -28,13 +27,13 @@ use crate::endpoint::{Address, Endpoint};
 use crate::error::Error;
 use crate::handshake;
 
-/// Bytes queued for sending beyond which [`Connection::has_room`] says no.
+/// When more bytes than this are queued, [`Connection::has_room`] returns false.
 pub const QUEUE_BYTES: usize = 1024 * 1024;
 
-/// Large enough for most messages in one read, small enough to cost a short-lived program nothing.
+/// Size of the read buffer: large enough for most messages, small enough for a short-lived program.
 const READ_BUFFER_BYTES: usize = 16 * 1024;
 
-/// How long [`Connection::close`] tries to get its last words out.
+/// How long [`Connection::close`] tries to send the queued texts and the close frame.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// A connection that has passed the handshake.
@@ -49,26 +48,25 @@ pub struct Connection {
 #[derive(Clone, Debug)]
 pub struct Text(Utf8Bytes);
 
-/// How a connection is made, and made again after a loss. A parameter, so that tests can do
-/// without sockets.
+/// Makes a connection, also again after a loss. A parameter, so that tests need no sockets.
 pub(crate) type Dial = Arc<dyn Fn() -> BoxFuture<'static, Result<Connection, Error>> + Send + Sync>;
 
-/// What carries the bytes.
+/// The byte stream of a connection.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sending {
-    /// All that was handed to the socket has left.
+    /// Everything that was written to the socket has been flushed.
     Done,
-    /// Some of it has not.
+    /// Something was written to the socket and has not been flushed.
     Unflushed,
-    /// Writing failed. What the daemon had to say before may still be read.
+    /// Writing failed. Messages that the daemon sent before may still be read.
     Broken,
 }
 
 impl Connection {
-    /// Connects and shakes hands, within `limit`.
+    /// Connects and completes the handshake within `limit`.
     pub async fn open(endpoint: &Endpoint, limit: Duration) -> Result<Self, Error> {
         let attempt = async {
             let stream = reach(&endpoint.address).await.map_err(|cause| Error::Unreachable {
@@ -88,13 +86,13 @@ impl Connection {
         Ok(Self::upgraded(stream, rest).await)
     }
 
-    /// A connection by a stream whose other end is a daemon that knows beforehand who we are, and expects
-    /// neither a handshake nor a token.
+    /// A connection over a stream from a daemon that has decided the role beforehand, and expects neither a handshake nor
+    /// a token.
     pub async fn over_stream(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         Self::upgraded(Box::new(stream), Vec::new()).await
     }
 
-    /// Wraps a stream whose handshake is done; `rest` is what was read beyond it.
+    /// Wraps a stream whose handshake is complete. `rest` has the bytes that were read after it.
     pub(crate) async fn upgraded(stream: Box<dyn Transport>, rest: Vec<u8>) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
@@ -106,19 +104,19 @@ impl Connection {
         Self { socket, outgoing, outgoing_bytes: 0, sending }
     }
 
-    /// Queues a text. It leaves while [`next`](Self::next) is awaited.
+    /// Queues a text. It is sent while [`next`](Self::next) is awaited.
     pub fn send(&mut self, text: String) {
         self.outgoing_bytes += text.len();
         self.outgoing.push_back(text);
     }
 
-    /// Whether a sender that can wait should go on. Nothing is refused beyond; the queue grows.
+    /// Whether a sender that can wait should send more. If it sends anyway, the queue grows.
     pub fn has_room(&self) -> bool {
         self.outgoing_bytes < QUEUE_BYTES
     }
 
-    /// Sends what is queued and waits for the next text. Nothing is lost when the future is
-    /// dropped. The error is always [`Error::Lost`], after which the connection is of no use.
+    /// Sends queued texts and waits for the next text. Nothing is lost when the future is dropped. The error is always
+    /// [`Error::Lost`], after which the connection cannot be used.
     pub async fn next(&mut self) -> Result<Text, Error> {
         poll_fn(|cx| {
             self.poll_send(cx);
@@ -127,8 +125,8 @@ impl Connection {
         .await
     }
 
-    /// As [`next`](Self::next), but also returns, with `None`, when there is room again: for those who
-    /// stopped sending because there was none, and would otherwise not learn of it.
+    /// Like [`next`](Self::next), but also returns, with `None`, when there is room again, for a sender that has stopped
+    /// because there was none.
     pub async fn next_or_room(&mut self) -> Result<Option<Text>, Error> {
         let was_full = !self.has_room();
         poll_fn(|cx| {
@@ -141,8 +139,8 @@ impl Connection {
         .await
     }
 
-    /// Sends what is queued, then says goodbye. Bounded, and never fails: a daemon that does not
-    /// listen any more sees the end of the connection all the same.
+    /// Sends queued texts and then a close frame, for a limited time. Never fails: a daemon that no longer reads still
+    /// sees the end of the connection.
     pub async fn close(mut self) {
         let goodbye = async {
             poll_fn(|cx| {
@@ -160,7 +158,7 @@ impl Connection {
 
     fn poll_send(&mut self, cx: &mut Context<'_>) {
         if self.sending != Sending::Broken && self.try_send(cx).is_err() {
-            // The reason, a close frame perhaps, is still to be read.
+            // The reason, perhaps a close frame, has not been read yet.
             self.sending = Sending::Broken;
             self.outgoing.clear();
             self.outgoing_bytes = 0;
@@ -195,11 +193,11 @@ impl Connection {
             match message {
                 Message::Text(text) => return Poll::Ready(Ok(Text(text))),
                 Message::Close(frame) => {
-                    // One more poll sends our half of the goodbye; its outcome changes nothing.
+                    // One more poll sends our close frame. Its outcome does not matter.
                     let _ = Pin::new(&mut self.socket).poll_next(cx);
                     return Poll::Ready(Err(closed(frame)));
                 }
-                // Pings have been answered by tungstenite; a daemon sends no binary messages.
+                // tungstenite has answered pings, and a daemon sends no binary messages.
                 _ => {}
             }
         }
@@ -214,7 +212,7 @@ impl Deref for Text {
     }
 }
 
-/// Dials this endpoint whenever asked.
+/// Connects to this endpoint each time.
 pub(crate) fn dialler(endpoint: Endpoint, limit: Duration) -> Dial {
     let endpoint = Arc::new(endpoint);
     Arc::new(move || {
@@ -223,46 +221,48 @@ pub(crate) fn dialler(endpoint: Endpoint, limit: Duration) -> Dial {
     })
 }
 
-/// Dials nothing: a connection by a stream cannot be made again.
+/// Always fails: a connection over an inherited stream cannot be made again.
 pub(crate) fn no_dialler() -> Dial {
-    let gone =
-        || Error::Lost { code: None, reason: "the daemon that started us is gone".to_owned() };
+    let gone = || Error::Lost {
+        code: None,
+        reason: "the daemon that started this program has ended".to_owned(),
+    };
     Arc::new(move || Box::pin(async move { Err(gone()) }))
 }
 
-/// The stream that a daemon has left open for the program that it started, by the number that it told us. It
-/// is not passed on to programs that we start, which could hold it open after our end.
+/// The stream with this descriptor, which was inherited from the daemon that started this program. Programs that this one
+/// starts do not inherit it: they could hold it open after its end.
 pub fn inherited_stream(descriptor: RawFd) -> io::Result<UnixStream> {
     let stream = std::os::unix::net::UnixStream::from(take(descriptor)?);
     stream.set_nonblocking(true)?;
-    // Of no use otherwise, and the error says so at once.
+    // Fails at once if the descriptor is not a connected socket.
     stream.peer_addr()?;
     UnixStream::from_std(stream)
 }
 
-/// A copy of a descriptor, which is closed when another program is executed, in place of the original.
+/// Replaces a descriptor by a copy that is closed on exec.
 #[allow(unsafe_code)]
 fn take(descriptor: RawFd) -> io::Result<OwnedFd> {
-    // Standard streams belong to others.
+    // 0 to 2 are the standard streams.
     if descriptor <= 2 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a descriptor above 2 is needed"));
     }
-    // SAFETY: it is used for this one call, which fails if it is not open.
+    // SAFETY: the borrowed descriptor is used for this one call, which fails if it is not open.
     let copy = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?;
-    // SAFETY: it is open, and nothing else in this program knows of it: whoever started us opened it for
-    // this purpose and told us its number.
+    // SAFETY: the descriptor is open, and nothing else in this program uses it: the process that started this one opened
+    // it for this purpose and passed its number.
     drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
     Ok(copy)
 }
 
-/// Never through a proxy, whatever the environment says: the daemon is on this machine.
+/// Connects to the address, never through a proxy, because the daemon is on this machine.
 async fn reach(address: &Address) -> io::Result<Box<dyn Transport>> {
     Ok(match address {
         Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
         Address::Tcp { host, port } => {
             let host = host.trim_start_matches('[').trim_end_matches(']');
             let stream = TcpStream::connect((host, *port)).await?;
-            // Messages are small and somebody waits for each.
+            // Messages are small, and a caller waits for each.
             stream.set_nodelay(true)?;
             Box::new(stream)
         }
@@ -274,10 +274,10 @@ fn closed(frame: Option<CloseFrame>) -> Error {
     let code = u16::from(frame.code);
     let meaning = match code {
         1000 | 1001 => "the daemon ended",
-        1008 => "too much of what we sent was no message",
+        1008 => "too many invalid messages were sent",
         1009 => "a message was too big",
-        1013 => "we read too slowly",
-        4408 => "we did not answer pings",
+        1013 => "this program read too slowly",
+        4408 => "this program did not answer pings",
         4409 => "replaced by a newer connection",
         _ => "closed by the daemon",
     };

@@ -1,8 +1,7 @@
-//! Where the daemon is, and what to show it.
+//! Finds the daemon: its address, token and session.
 //!
-//! The environment of a run comes first: its variables were set for exactly this program. Outside a
-//! run the connection files of this user are looked at. With one daemon there is nothing to choose;
-//! with several the person chooses, since a guess might talk to the wrong editor.
+//! The environment of a run comes first: its variables were set for this program. Outside a run, the connection files of
+//! this user are read. If several daemons run, the person must choose one, because a guess might reach the wrong editor.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,11 +18,11 @@ use crate::error::{Error, without_number};
 /// Everything that is needed to connect.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Where it listens.
+    /// The address of the daemon.
     pub address: Address,
-    /// The token that decides our role.
+    /// The token, which decides the role of the connection.
     pub token: Secret,
-    /// The session that it must serve.
+    /// The session that the daemon must serve.
     pub session: SessionId,
 }
 
@@ -32,8 +31,7 @@ pub struct Endpoint {
 pub enum Address {
     /// A port of this machine.
     Tcp {
-        /// `127.0.0.1`, `localhost` or `[::1]`. Never another machine: the token would travel
-        /// readable.
+        /// `127.0.0.1`, `localhost` or `[::1]`. Never another machine: the token would be sent unencrypted.
         host: String,
         /// The port.
         port: u16,
@@ -42,22 +40,21 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// A daemon that runs, as people tell it from others.
+/// A running daemon, with what distinguishes it from others for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its session, by which it is chosen.
+    /// Its session. `--session` chooses by it.
     pub session: SessionId,
-    /// Where the run was started.
+    /// The directory in which the run was started.
     pub directory: String,
-    /// What runs, if it is a run.
+    /// The program, if it is a run.
     pub program: Option<String>,
-    /// For how long.
+    /// How long the daemon has been running.
     pub age: Duration,
 }
 
 impl Endpoint {
-    /// Finds the daemon for a client. `session` is the person's choice, if there was one; `get`
-    /// reads the environment.
+    /// Finds the daemon for a client. `session` is the person's choice, if there is one. `get` reads the environment.
     pub fn find(
         session: Option<&SessionId>,
         get: impl Fn(&str) -> Option<String>,
@@ -75,7 +72,7 @@ impl Endpoint {
         choose(directory.list().map_err(files)?, chosen, SystemTime::now())
     }
 
-    /// Finds the daemon for a host, which shows the other token.
+    /// Finds the daemon for a host, with the host token.
     pub fn find_for_host(
         session: Option<&SessionId>,
         get: impl Fn(&str) -> Option<String>,
@@ -88,8 +85,8 @@ impl Endpoint {
         }
     }
 
-    /// What a connection file says. The Unix socket is preferred: it is faster, and the kernel
-    /// tells the daemon who is calling.
+    /// The endpoint in a connection file. The Unix socket is preferred: it is faster, and the operating system tells the
+    /// daemon which user connects.
     pub fn from_file(file: ConnectionFile) -> Result<Self, Error> {
         let address = match file.unix {
             Some(path) => Address::Unix(path.into()),
@@ -98,8 +95,8 @@ impl Endpoint {
         Ok(Self { address, token: file.token, session: file.session })
     }
 
-    /// An address and a session that were given, with the token in this file. For hosts in a container or
-    /// behind a tunnel, for whom `bridge-client token --host` has written it.
+    /// The endpoint with this address and session, and with the token in this file, which `bridge-client token --host` has
+    /// written. For hosts in a container or behind a tunnel.
     pub fn with_token_file(
         address: Address,
         session: SessionId,
@@ -110,7 +107,7 @@ impl Endpoint {
 
     fn from_environment(address: &str, token: String, session: &str) -> Result<Self, Error> {
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let remedy = "a token is 64 hexadecimal characters; start the run anew";
+            let remedy = "a token is 64 hexadecimal characters; start the run again";
             return Err(Error::BadSetting { what: "the bridge token".into(), remedy });
         }
         let session = session.parse().map_err(|_| bad_session(session))?;
@@ -118,7 +115,7 @@ impl Endpoint {
     }
 }
 
-/// Reads a token from a file, which holds it and perhaps a line end.
+/// Reads a token from a file that contains it, perhaps with a line end.
 pub fn read_token(file: &Path) -> Result<Secret, Error> {
     let bad = |what: &str, remedy| Error::BadSetting {
         what: format!("the token file {}{what}", file.display()),
@@ -129,13 +126,13 @@ pub fn read_token(file: &Path) -> Result<Secret, Error> {
     })?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(bad("", "it holds no token; it should hold 64 hexadecimal characters"));
+        return Err(bad("", "it contains no token, which is 64 hexadecimal characters"));
     }
     Ok(Secret::new(token))
 }
 
 impl Candidate {
-    /// The parts of a connection file that mean something to a person.
+    /// Takes the parts of a connection file that a person needs.
     pub fn new(file: &ConnectionFile, now: SystemTime) -> Self {
         let started = UNIX_EPOCH + Duration::from_millis(file.started_at);
         Self {
@@ -204,7 +201,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A session without address and token names a connection file.
+/// The session from the environment if it comes without address and token. It chooses a connection file.
 fn session_alone(get: impl Fn(&str) -> Option<String>) -> Result<Option<SessionId>, Error> {
     let [family, _] = env::FAMILIES;
     match get(family.session).filter(|text| !text.is_empty()) {

@@ -1,7 +1,7 @@
-//! What can go wrong, and what the caller should do then.
+//! The errors of this library.
 //!
-//! Every sentence names the cause and, after the colon, the remedy. Errors can be cloned because
-//! one lost connection fails many calls.
+//! Every message names the cause and, after the colon, what to do. Errors can be cloned, because one lost connection fails
+//! many calls.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::endpoint::{Address, Candidate};
 
-/// Why something did not work.
+/// An error of this library.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// Neither the environment nor a connection file leads to a daemon. Start one.
@@ -27,77 +27,77 @@ pub enum Error {
         listed(.0)
     )]
     SeveralDaemons(Vec<Candidate>),
-    /// A session was named, but no daemon that runs has it. Look at those that do.
+    /// No running daemon has the session that was named. Choose one that runs.
     #[error("no running bridge daemon has session {0}: `bridge-client list` shows those that run")]
     UnknownSession(SessionId),
-    /// Only hosts need this token. Attach as the user who started the daemon, or give its file.
+    /// The host token cannot be read. Run as the user who started the daemon, or give a token file.
     #[error(
         "the host token of session {0} cannot be read: run as the user who started its daemon, or give --token-file FILE"
     )]
     NoHostToken(SessionId),
-    /// The environment holds something that cannot be used. Correct it, or unset it.
+    /// A setting in the environment or in a file cannot be used. Correct or remove it.
     #[error("{what} cannot be used: {remedy}")]
     BadSetting {
-        /// Which setting; never the value of a secret.
+        /// The setting. Never contains the value of a secret.
         what: String,
         /// What it should be.
         remedy: &'static str,
     },
-    /// The directory of connection files cannot be used; the source says why and what to do.
+    /// The directory of connection files cannot be used. The message says why, and what to do.
     #[error(transparent)]
     ConnectionFiles(Arc<connection_file::Error>),
 
-    /// Nobody answers at the address. The daemon has ended, so start another run; trying again
-    /// helps only if it is just being started.
+    /// Nobody answers at the address. The daemon has ended, so start another run. A retry helps only if the daemon is just
+    /// being started.
     #[error(
         "no bridge daemon answers at {address} ({}): its run has ended; start a new one, and unset RUN_BRIDGE_* if they are left from the old one",
         without_number(.cause)
     )]
     Unreachable {
-        /// Where.
+        /// The address.
         address: Address,
-        /// What the system said.
+        /// The error of the operating system.
         cause: Arc<io::Error>,
     },
-    /// The daemon there does not know our token: it is another run's. Trying again cannot help.
+    /// The daemon refused the token, which belongs to another run. A retry cannot help.
     #[error(
         "the daemon at {address} refused the token: it belongs to another run; unset RUN_BRIDGE_* or choose a session with --session ID"
     )]
     Unauthorized {
-        /// Where.
+        /// The address.
         address: Address,
     },
     /// The daemon refused the connection for another reason. With 503 it is full: try later.
     #[error("the daemon at {address} refused the connection with HTTP {status}: {reason}")]
     Refused {
-        /// Where.
+        /// The address.
         address: Address,
         /// The HTTP status.
         status: u16,
-        /// What it said, or what such a status means.
+        /// The daemon's message, or the meaning of the status.
         reason: String,
     },
-    /// Something else than a bridge listens there. Correct the address.
+    /// The program at this address is not a bridge daemon. Correct the address.
     #[error("{address} is no bridge ({reason}): check RUN_BRIDGE_ADDR, or start a new run")]
     NotABridge {
-        /// Where.
+        /// The address.
         address: Address,
-        /// What it did.
+        /// How that was found out.
         reason: String,
     },
 
-    /// The connection ended. A request that was in flight may have been carried out: find out
-    /// before you repeat it. The next call connects anew.
+    /// The connection ended. Requests in flight may have been carried out: check before you repeat them. The next call
+    /// connects again.
     #[error(
         "the connection to the daemon ended ({reason}): requests in flight may have been carried out; check before you repeat them"
     )]
     Lost {
         /// The code of the close frame, if there was one.
         code: Option<u16>,
-        /// What was said or seen.
+        /// The reason in the close frame, or the error.
         reason: String,
     },
-    /// Another host registered under our runtime id. Stop one of the two.
+    /// Another host registered the same runtime id. Stop one of the two.
     #[error(
         "another host took the runtime id {0}: stop one of the two, or give them different ids"
     )]
@@ -106,8 +106,8 @@ pub enum Error {
     /// The daemon or the host answered with an error. Look at its [kind](Error::kind).
     #[error("{}", .0.message())]
     Rejected(WireError),
-    /// No answer came in time, though the daemon should have said so itself. The request was
-    /// cancelled, and may have been carried out.
+    /// No answer came in time, not even the daemon's own *Timeout*. The request was cancelled, and may have been carried
+    /// out.
     #[error(
         "{method} was not answered within {:.1} s: give it more time with --timeout, or see `bridge-client status`",
         .after.as_secs_f64()
@@ -115,10 +115,10 @@ pub enum Error {
     TimedOut {
         /// The method.
         method: String,
-        /// How long we waited.
+        /// How long the call waited.
         after: Duration,
     },
-    /// An answer came, but it is not what the method promises. The host is of another version.
+    /// The answer does not have the type of the method's result. The host has another version.
     #[error("the answer to {method} is not what was expected ({reason}): update the host")]
     BadAnswer {
         /// The method.
@@ -140,22 +140,22 @@ pub enum Error {
         bridge_protocol::limits::MESSAGE_BYTES
     )]
     TooBig {
-        /// Its size.
+        /// The size of the message.
         bytes: usize,
     },
-    /// This client has as many calls in flight as it may have. Wait for some to end.
+    /// This client has reached the limit of calls in flight. Wait for some to end.
     #[error(
         "{} calls are in flight already: wait for some of them to end",
         crate::client::CALLS_IN_FLIGHT
     )]
     TooManyCalls,
-    /// The client was closed while the call waited. Make another client.
+    /// The client was closed while the call waited. Make a new client.
     #[error("the client was closed: make a new one for further calls")]
     Closed,
 }
 
 impl Error {
-    /// The name for programs: that of the wire error if there is one, else that of the variant.
+    /// The name of the error for programs: `data.kind` of a wire error, otherwise the name of the variant.
     pub fn kind(&self) -> String {
         let name = match self {
             Self::NoDaemon => "NoDaemon",
@@ -189,12 +189,12 @@ impl Error {
         }
     }
 
-    /// Whether the kind of the wire error is this one.
+    /// Whether this is a wire error of this kind.
     pub fn is(&self, kind: ErrorKind) -> bool {
         self.wire().is_some_and(|error| error.code() == kind.code())
     }
 
-    /// Whether the request may have been carried out all the same. Never repeat it blindly then.
+    /// Whether the request may have been carried out in spite of the error. Then do not repeat it without a check.
     pub fn may_have_executed(&self) -> bool {
         match self {
             Self::Lost { .. } | Self::TimedOut { .. } | Self::BadAnswer { .. } => true,
@@ -203,7 +203,7 @@ impl Error {
         }
     }
 
-    /// Whether dialling again may help. A wrong token stays wrong.
+    /// Whether another attempt to connect may help. After a refused token, it cannot.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(
             self,
@@ -211,13 +211,13 @@ impl Error {
         )
     }
 
-    /// Whether the daemon said goodbye, rather than being cut off.
+    /// Whether the daemon has closed the connection because it ended.
     pub fn is_goodbye(&self) -> bool {
         matches!(self, Self::Lost { code: Some(1000 | 1001), .. })
     }
 }
 
-/// What the error table puts into `data`.
+/// The members of `data` that every error of the daemon has.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ErrorData {
@@ -234,7 +234,7 @@ fn kind_of(error: &WireError) -> String {
     data_of(error).kind.or_else(known).unwrap_or_else(|| "HostError".to_owned())
 }
 
-/// What the system said, without the "(os error 111)" that tells people nothing.
+/// The message of the operating system, without "(os error 111)", which does not help people.
 pub fn without_number(cause: &io::Error) -> String {
     let text = cause.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())

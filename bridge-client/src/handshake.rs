@@ -1,8 +1,7 @@
 //! The upgrade to WebSocket, from the client's side.
 //!
-//! Written here rather than taken from tungstenite for two reasons: that one prints the whole
-//! request, our token included, to the `log` crate at trace level; and what the daemon says when it
-//! refuses matters to people, so we turn each status into a sentence.
+//! tungstenite's own handshake is not used, for two reasons: it writes the whole request, including the token, to the
+//! `log` crate at trace level; and people need to know why the daemon refused, so each status becomes a sentence here.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +14,13 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use crate::endpoint::{Address, Endpoint};
 use crate::error::Error;
 
-/// Longest head of an answer that is read. A longer one is none of a bridge.
+/// Maximum length of the head of an answer. A longer head is not from a bridge.
 const HEAD_BYTES: usize = 8 * 1024;
 
-/// Most header lines in an answer. More: none of a bridge.
+/// Maximum number of headers of an answer. An answer with more is not from a bridge.
 const HEADERS: usize = 32;
 
-/// Asks for the upgrade. Returns the bytes that came after the answer's head.
+/// Requests the upgrade. Returns the bytes that came after the head of the answer.
 pub(crate) async fn upgrade(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     endpoint: &Endpoint,
@@ -68,8 +67,8 @@ fn request(endpoint: &Endpoint, key: &str) -> String {
     )
 }
 
-/// Looks at what has arrived so far: the length of a head that grants the upgrade, `None` when it
-/// is not complete, or why it grants nothing.
+/// Checks the bytes that have arrived so far. Returns the length of a head that accepts the upgrade, `None` if the head is
+/// incomplete, or an error if it refuses the upgrade.
 fn judge(bytes: &[u8], key: &str, address: &Address) -> Result<Option<usize>, Error> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
@@ -107,7 +106,7 @@ fn judge(bytes: &[u8], key: &str, address: &Address) -> Result<Option<usize>, Er
     }
 }
 
-/// The first line of the body, if the daemon explained itself; otherwise what we know.
+/// The first line of the body if there is one, otherwise the usual meaning of the status.
 fn reason_for(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
     let said: String = said.lines().next().unwrap_or_default().trim().chars().take(200).collect();

@@ -1,10 +1,9 @@
 //! A host: registers with a daemon and serves requests.
 //!
-//! [`Host::attach`] connects with the host token and registers; [`Host::serve`] then runs a handler
-//! for each request, many at once, until the daemon says goodbye. When the connection breaks, the
-//! host dials again with growing pauses and registers under the same runtime id, so that the
-//! daemon takes it for the same host. Requests that were being served then are lost for their
-//! callers, who have been told; their handlers see a cancel, and what they return is dropped.
+//! [`Host::attach`] connects with the host token and registers. [`Host::serve`] then runs a handler for each request, many
+//! at a time, until the daemon closes the connection. When the connection breaks, the host connects again with growing
+//! pauses and registers the same runtime id, so that the daemon takes it for the same host. The daemon has failed the
+//! requests that were being served; their handlers see a cancel, and their results are dropped.
 //!
 //! A handler that panics fails its own request and nothing else.
 
@@ -41,10 +40,10 @@ pub use request::{Cancel, Request};
 /// Close code of a connection that another registration of the same runtime id has replaced.
 const REPLACED: u16 = 4409;
 
-/// Replies of all handlers that may wait for the connection. Then handlers wait too.
+/// How many replies of handlers wait for the connection. When it is reached, handlers wait, too.
 const REPLIES_WAITING: usize = 64;
 
-/// A host that is attached and registered, but does not serve yet.
+/// A host that has registered, but does not serve yet.
 pub struct Host {
     dial: Dial,
     options: Options,
@@ -55,7 +54,7 @@ pub struct Host {
     controls: (mpsc::UnboundedSender<Control>, mpsc::UnboundedReceiver<Control>),
 }
 
-/// Speaks to the daemon while the host serves. Clone it freely.
+/// Sends updates and notifications to the daemon while the host serves. Clone it freely.
 #[derive(Clone, Debug)]
 pub struct HostHandle(mpsc::UnboundedSender<Control>);
 
@@ -65,7 +64,7 @@ enum Control {
     Notify(String),
 }
 
-/// Of its own calls a host keeps nothing; of a request, the way to cancel it.
+/// A host keeps nothing for its own calls, and for each request a channel to cancel it.
 type HostPeer = Peer<(), watch::Sender<Option<Cancel>>>;
 
 impl Host {
@@ -80,9 +79,9 @@ impl Host {
         Self::dial(dial, registration, options).await
     }
 
-    /// Registers by a stream that a daemon has left open for us; see
-    /// [`inherited_stream`](crate::connection::inherited_stream). When it ends without a goodbye,
-    /// [`serve`](Self::serve) returns the error: the daemon is gone.
+    /// Registers over a stream that was inherited from the daemon; see
+    /// [`inherited_stream`](crate::connection::inherited_stream). When it ends without a close frame,
+    /// [`serve`](Self::serve) returns an error: the daemon is gone.
     pub async fn over(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         registration: RegisterParams,
@@ -110,25 +109,25 @@ impl Host {
     ) -> Result<Self, Error> {
         let mut peer = HostPeer::default();
         let runtime_id = register(&mut connection, &mut peer, &registration, &options).await?;
-        // From now on we are who the daemon says we are, after a reconnection too.
+        // After a reconnection, the same id is registered again.
         registration.runtime_id = Some(runtime_id.clone());
         let controls = mpsc::unbounded_channel();
         Ok(Self { dial, options, registration, runtime_id, connection, peer, controls })
     }
 
-    /// The name under which the daemon lists this host.
+    /// The runtime id of this host.
     pub fn runtime_id(&self) -> &str {
         &self.runtime_id
     }
 
-    /// A handle for telling of changes, such as the focus, and for sending events.
+    /// A handle for sending updates, such as the focus, and events.
     pub fn handle(&self) -> HostHandle {
         HostHandle(self.controls.0.clone())
     }
 
-    /// Serves until the daemon says goodbye, which is `Ok`, or is gone for good. The handler's
-    /// result may be anything that prints as JSON; a `Box<RawValue>` is sent as it is. Dropping the
-    /// future ends the connection and all handlers.
+    /// Serves until the daemon closes the connection, which is `Ok`, or does not come back, which is an error. The
+    /// handler's result may be anything that serialises to JSON; a `Box<RawValue>` is sent unchanged. Dropping the future
+    /// ends the connection and all handlers.
     pub async fn serve<F, Fut, R>(mut self, handler: F) -> Result<(), Error>
     where
         F: Fn(Request) -> Fut + Send + Sync + 'static,
@@ -160,8 +159,8 @@ impl Host {
         Fut: Future<Output = Result<R, WireError>> + Send + 'static,
         R: Serialize + Send + 'static,
     {
-        // Replies to an earlier connection must not reach this one, where ids may mean other
-        // requests; so each has a channel of its own.
+        // Each connection has its own channel: replies for an earlier connection must not reach this one, where the same
+        // ids may belong to other requests.
         let (replies_in, mut replies) = mpsc::channel(REPLIES_WAITING);
         loop {
             let has_room = self.connection.has_room();
@@ -174,7 +173,7 @@ impl Host {
                         }
                     }
                     Err(lost) => {
-                        // Dropping what was kept for the requests cancels them.
+                        // Dropping the channels of the requests cancels them.
                         self.peer.disconnect();
                         return lost;
                     }
@@ -200,7 +199,7 @@ impl Host {
                 }
                 return Some(Request::new(request, replies.clone(), cancelled));
             }
-            Incoming::Event(event) => {
+            Incoming::DapEvent(event) => {
                 return Some(Request::from_event(&event, replies.clone()));
             }
             Incoming::Cancel { request, by_caller } => {
@@ -217,8 +216,8 @@ impl Host {
         None
     }
 
-    /// Sends what a handler has to say, unless it is too big: the daemon would end the connection,
-    /// and with it every other request.
+    /// Sends a reply of a handler, or an error if it is too big: the daemon would close the connection, and every other
+    /// request would fail, too.
     fn reply(&mut self, reply: Reply) {
         let fits = |text: &String| text.len() <= MESSAGE_BYTES;
         let text = match reply {
@@ -233,7 +232,7 @@ impl Host {
         }
     }
 
-    /// Tells the daemon, and remembers it for the next registration.
+    /// Sends an update to the daemon, and remembers it for the next registration.
     fn update(&mut self, update: UpdateParams) {
         let params = to_raw_value(&update).expect("strings and flags always print");
         if let Ok((_, text)) = self.peer.call(Update::NAME, Some(&params), ()) {
@@ -272,8 +271,8 @@ impl Host {
 }
 
 impl HostHandle {
-    /// Tells the daemon of a change (`runtime/update`), which is also remembered for the next
-    /// registration. Nothing happens when the host serves no more.
+    /// Sends `runtime/update` to the daemon. The change is also remembered for the next registration. Does nothing if the
+    /// host no longer serves.
     pub fn update(&self, update: UpdateParams) {
         let _ = self.0.send(Control::Update(update));
     }
@@ -285,7 +284,7 @@ impl HostHandle {
     }
 }
 
-/// Says who we are, and waits for the name that the daemon gives us.
+/// Registers, and returns the runtime id from the daemon's answer.
 async fn register(
     connection: &mut Connection,
     peer: &mut HostPeer,
@@ -300,7 +299,7 @@ async fn register(
     let answer = async {
         loop {
             let text = connection.next().await?;
-            // The daemon sends no requests before it has answered.
+            // The daemon sends no request before this answer.
             if let Incoming::Answer { outcome, .. } = peer.receive(&text) {
                 return answer_of(Register::NAME, outcome);
             }
@@ -315,7 +314,7 @@ async fn register(
     Ok(result.runtime_id)
 }
 
-/// Runs the handler of one request and hands its answer over.
+/// Runs the handler of one request and queues its answer.
 async fn run<F, Fut, R>(handler: Arc<F>, request: Request)
 where
     F: Fn(Request) -> Fut,

@@ -1,7 +1,7 @@
-//! How Rust programs speak to a Run Bridge daemon.
+//! The Rust library for clients and hosts of a Run Bridge daemon.
 //!
-//! A [`Client`] calls methods: it asks a language model, shows a message, runs an editor command. A
-//! [`Host`] answers them: it is what an editor is to the daemon, and what tests put in its place.
+//! A [`Client`] calls methods: it asks a language model, shows a message, runs an editor command. A [`Host`] serves
+//! methods, as an editor does.
 //!
 //! ```no_run
 //! use bridge_client::{Client, Endpoint, Options};
@@ -26,18 +26,17 @@
 //!
 //! # How it works
 //!
-//! [`Endpoint`] finds the daemon. [`Connection`] is one WebSocket: texts in, texts out.
-//! [`peer::Peer`] is the bookkeeping of calls and requests, free of I/O, which client and host
-//! share. Each of the two owns a connection in one task and decides what happens when it breaks:
-//! calls in flight fail at once and are never repeated by themselves, since they may have been
-//! carried out; the next call, and a host always, connects again.
+//! [`Endpoint`] finds the daemon. [`Connection`] is one WebSocket, which sends and receives texts. [`peer::Peer`] keeps
+//! track of calls and requests without I/O; client and host share it. Each of the two owns a connection in one task and
+//! decides what happens when it breaks: calls in flight fail at once and are never repeated automatically, because they
+//! may have been carried out. A client connects again with its next call, a host at once.
 //!
 //! # What it guarantees
 //!
-//! - A call ends: with its answer, with an error, or when its time is up. Dropping it cancels it.
+//! - A call ends with its answer, with an error, or at its timeout. Dropping it cancels it.
 //! - Parameters and results given as raw text reach the other end byte for byte.
 //! - Tokens appear in no message, log line or `Debug` output, and go to no other machine.
-//! - Everything is bounded: messages, calls in flight, progress nobody reads, attempts to connect.
+//! - Everything is limited: the size of messages, calls in flight, unread progress, attempts to connect.
 //!
 //! Reading order: [`endpoint`], [`connection`], [`peer`], [`client`], [`call`], [`host`],
 //! [`error`]. The program `bridge-client` is built on nothing but this library.

@@ -1,79 +1,77 @@
-//! One end of a conversation: which calls wait for an answer, and which requests are being served.
+//! One end of a connection: the calls that wait for an answer, and the requests that are being served.
 //!
-//! [`Peer`] is a value. Text goes in and comes out; there is no socket, clock or task inside, so
-//! the client and the host share it and every rule is tested with plain strings. It guarantees:
+//! [`Peer`] is a plain value that parses and prints messages. It has no socket, clock or task, so the client and the host
+//! share it, and every rule is tested with plain strings. It guarantees:
 //!
-//! - ids are never used twice, not even over a reconnection, so an answer that comes late or twice
-//!   finds nothing;
-//! - nothing is sent that the daemon's parser would refuse: such an answer would come without an
-//!   id, and the caller would wait in vain;
-//! - a request is answered at most once, and progress for it ends with its answer.
+//! - ids are never reused, not even after a reconnection, so a late or repeated answer matches no call;
+//! - a message that the daemon's parser would reject is never sent: the rejection would come without an id, and the caller
+//!   would wait until its timeout;
+//! - a request is answered at most once, and its progress ends with the answer.
 //!
-//! `C` is what the owner keeps for a call that it made, `S` what it keeps for a request it serves.
+//! `C` is what the caller of this type keeps for each of its calls, `S` what it keeps for each request that it serves.
 
 use std::collections::HashMap;
 
 use bridge_protocol::methods::{CancelParams, ProgressParams};
 use bridge_protocol::{
-    CallId, Dialect, ErrorKind, Event, Message, Notification, Outcome, Request, RequestId,
+    CallId, DapEvent, Dialect, ErrorKind, Message, Notification, Outcome, Request, RequestId,
     WireError, print,
 };
 use serde_json::value::RawValue;
 
-/// The bookkeeping of one connection after another.
+/// The calls and requests of a connection, and of those that replace it after a loss.
 #[derive(Debug)]
 pub struct Peer<C, S> {
     last: u64,
     calls: HashMap<RequestId, C>,
-    /// By [`CallId::key`], so that two spellings of one id are one.
+    /// Requests by [`CallId::key`], so that two spellings of one id are the same.
     serving: HashMap<String, S>,
 }
 
-/// What a text from the other end means.
+/// A parsed message from the other end.
 #[derive(Debug)]
 pub enum Incoming<'t, C> {
-    /// The answer to a call of ours, which is over now.
+    /// The answer to one of our calls, which has ended with it.
     Answer {
-        /// Which call.
+        /// The id of the call.
         call: RequestId,
-        /// What the owner kept for it.
+        /// The value that was kept for the call.
         waiting: C,
-        /// How it ended.
+        /// Its result or error.
         outcome: Outcome<'t>,
     },
-    /// A piece of the answer to a call of ours; see [`Peer::waiting`].
+    /// A piece of the answer to one of our calls; see [`Peer::waiting`].
     Progress {
-        /// Which call.
+        /// The id of the call.
         call: RequestId,
         /// The piece.
         value: &'t RawValue,
     },
-    /// Wants exactly one answer: [`Peer::serve`] it, or refuse it with [`Peer::refuse`].
+    /// A request, which needs exactly one answer: [`Peer::serve`] it, or refuse it with [`Peer::refuse`].
     Request(Request<'t>),
-    /// The other end no longer wants the answer to a request that we serve; see [`Peer::served`].
-    /// It still gets one.
+    /// The cancel of a request that is being served; see [`Peer::served`]. The request must still be answered.
     Cancel {
-        /// Which request.
+        /// The id of the request.
         request: CallId<'t>,
-        /// Whether its caller has cancelled it. Otherwise the caller has left, or its time is over.
+        /// Whether its caller has cancelled it. Otherwise the caller has left, or the deadline has passed.
         by_caller: bool,
     },
-    /// Wants no answer.
+    /// A notification, which gets no answer.
     Notification(Notification<'t>),
     /// A `dapEvent`.
-    Event(Event<'t>),
-    /// Nothing to be done.
+    DapEvent(DapEvent<'t>),
+    /// A message that is ignored.
     Ignored(Ignored),
 }
 
-/// Why a text changes nothing. None of these ends a connection.
+/// Why a message is ignored. The connection goes on.
 #[derive(Debug)]
 pub enum Ignored {
-    /// Answer or progress for a call that is over, was given up, or was never made.
+    /// An answer or progress for a call that has ended, was given up, or was never made.
     UnknownCall,
-    /// A cancel for a request that is answered already, or was never sent.
+    /// A cancel for a request that has been answered, or was never received.
     UnknownRequest,
-    /// No message at all.
+    /// The text is not a message.
     Unreadable(WireError),
 }
 
@@ -84,7 +82,7 @@ impl<C, S> Default for Peer<C, S> {
 }
 
 impl<C, S> Peer<C, S> {
-    /// Draws an id and prints the call. The error is what the daemon would answer, had we sent it.
+    /// Assigns an id and prints the call. The error is the one that the daemon would answer with.
     pub fn call(
         &mut self,
         method: &str,
@@ -101,27 +99,27 @@ impl<C, S> Peer<C, S> {
         Ok((id, text))
     }
 
-    /// Prints a cancel, if the call still waits. Its answer is still to come.
+    /// Prints a cancel, if the call still waits. The call still gets its answer.
     pub fn cancel(&self, call: RequestId) -> Option<String> {
         self.calls.contains_key(&call).then(|| print::cancel(call))
     }
 
-    /// Gives a call up: its answer will be ignored.
+    /// Gives up a call: its answer will be ignored.
     pub fn forget(&mut self, call: RequestId) -> Option<C> {
         self.calls.remove(&call)
     }
 
-    /// What was kept for a call that waits.
+    /// The value that was kept for a waiting call.
     pub fn waiting(&mut self, call: RequestId) -> Option<&mut C> {
         self.calls.get_mut(&call)
     }
 
-    /// The first call that fits.
+    /// The first call for which `fits` holds.
     pub fn find(&self, fits: impl Fn(&C) -> bool) -> Option<RequestId> {
         self.calls.iter().find(|(_, waiting)| fits(waiting)).map(|(id, _)| *id)
     }
 
-    /// Reads a text from the other end.
+    /// Parses a text from the other end.
     pub fn receive<'t>(&mut self, text: &'t str) -> Incoming<'t, C> {
         match Message::parse(text) {
             Ok(Message::Response(response)) => {
@@ -135,13 +133,13 @@ impl<C, S> Peer<C, S> {
             }
             Ok(Message::Notification(notification)) => self.notified(notification),
             Ok(Message::Request(request)) => Incoming::Request(request),
-            Ok(Message::Event(event)) => Incoming::Event(event),
+            Ok(Message::DapEvent(event)) => Incoming::DapEvent(event),
             Err(rejection) => Incoming::Ignored(Ignored::Unreadable(rejection.error)),
         }
     }
 
-    /// Notes that a request is being worked on. `false` if one with this id is already: then
-    /// nothing changes, and the newcomer must be refused without naming the id.
+    /// Records that a request is being served. Returns `false` if another request with this id is being served: then
+    /// nothing changes, and the new one must be refused without its id.
     pub fn serve(&mut self, id: &CallId<'_>, serving: S) -> bool {
         match self.serving.entry(id.key().into_owned()) {
             std::collections::hash_map::Entry::Occupied(_) => false,
@@ -152,7 +150,7 @@ impl<C, S> Peer<C, S> {
         }
     }
 
-    /// What was kept for a request that is being served.
+    /// The value that was kept for a request that is being served.
     pub fn served(&mut self, id: &CallId<'_>) -> Option<&mut S> {
         self.serving.get_mut(&*id.key())
     }
@@ -162,8 +160,8 @@ impl<C, S> Peer<C, S> {
         self.serving.contains_key(&*id.key()).then(|| print::progress(id, value))
     }
 
-    /// Prints the answer to a request that is being served, which ends with that. An answer that
-    /// cannot be sent (it is nested too deep) becomes the error that says so.
+    /// Prints the answer to a request that is being served, and forgets the request. An answer that cannot be sent, because
+    /// it is nested too deeply, becomes an error.
     pub fn answer(
         &mut self,
         id: &CallId<'_>,
@@ -180,15 +178,15 @@ impl<C, S> Peer<C, S> {
         })
     }
 
-    /// Prints the answer to a request that is not going to be served. Without an id when the same
-    /// id is being served, since the answer would be taken for that request's.
+    /// Prints the error for a request that is not served. It has no id if another request with the same id is being served,
+    /// because it would be taken for the answer to that one.
     pub fn refuse(&self, id: &CallId<'_>, error: &WireError) -> String {
         let known = self.serving.contains_key(&*id.key());
         print::failure(Dialect::JsonRpc, (!known).then_some(id), error)
     }
 
-    /// The connection is gone: nothing that waited will be answered, nothing that is being served
-    /// can be. The ids go on.
+    /// Handles the loss of the connection. Returns all calls, which will get no answer, and all requests, which can no
+    /// longer be answered. Later calls continue with new ids.
     pub fn disconnect(&mut self) -> (Vec<C>, Vec<S>) {
         let calls = self.calls.drain().map(|(_, waiting)| waiting).collect();
         let serving = self.serving.drain().map(|(_, serving)| serving).collect();
@@ -210,7 +208,7 @@ impl<C, S> Peer<C, S> {
                 let params: Result<CancelParams<'t>, _> = serde_json::from_str(params.get());
                 let read = params.ok().and_then(|params| {
                     let reason = params.reason.as_deref();
-                    // A daemon always says why; others that cancel mean that they do not want the answer.
+                    // A daemon always sends a reason. Without one, the caller itself has cancelled.
                     let by_caller =
                         reason.is_none_or(|reason| reason == ErrorKind::RequestCancelled.name());
                     Some((CallId::from_raw(params.id.get())?, by_caller))

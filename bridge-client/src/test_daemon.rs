@@ -1,8 +1,8 @@
-//! A daemon made of a script, for tests of client and host without sockets.
+//! A scripted daemon for tests of client and host without sockets.
 //!
-//! [`TestDaemon`] stands at the other end of each dial. Since nothing but memory lies between, tests
-//! may stop the clock: it then jumps whenever everybody waits, so a wait of an hour costs nothing
-//! and a test that waits in vain ends at once, saying for what.
+//! [`TestDaemon`] accepts each connection, in memory. So tests can pause the clock: it then jumps forward whenever all
+//! tasks wait. A wait of an hour takes no time, and a test that waits in vain fails at once, with a message that says for
+//! what.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,11 @@ use crate::connection::{Connection, Dial};
 use crate::endpoint::Address;
 use crate::error::Error;
 
-/// Small, so that a party which does not read is soon felt.
+/// Size of the pipe. Small, so that it soon fills up if one end does not read.
 const PIPE_BYTES: usize = 4 * 1024;
 
-/// Longest wait for anything. With a stopped clock it is reached only when nothing else can happen,
-/// and it is longer than any time that the code under test may take.
+/// Timeout of every wait. With a paused clock it is reached only when nothing else can happen, and it is longer than any
+/// timeout of the code under test.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 pub struct TestDaemon {
@@ -43,7 +43,7 @@ struct Plan {
 pub struct Side(WebSocketStream<DuplexStream>);
 
 impl TestDaemon {
-    /// A daemon, and how to dial it.
+    /// Creates a daemon, and the function that connects to it.
     pub fn new() -> (Dial, Self) {
         let (connected, accepted) = mpsc::unbounded_channel();
         let plan = Arc::new(Mutex::new(Plan::default()));
@@ -64,12 +64,12 @@ impl TestDaemon {
         (dial, daemon)
     }
 
-    /// The next dials fail so.
+    /// Lets the next attempts to connect fail with these errors.
     pub fn refuse(&self, errors: impl IntoIterator<Item = Error>) {
         self.plan.lock().unwrap().refusals.extend(errors);
     }
 
-    /// How often it was dialled.
+    /// The number of attempts to connect.
     pub fn dials(&self) -> usize {
         self.plan.lock().unwrap().dials
     }
@@ -139,13 +139,13 @@ impl Side {
         }
     }
 
-    /// Says goodbye.
+    /// Sends a close frame.
     pub async fn close(mut self, code: u16) {
         let frame = CloseFrame { code: code.into(), reason: "".into() };
         within("room to send", self.0.send(Message::Close(Some(frame)))).await.unwrap();
     }
 
-    /// Awaits the other end's goodbye.
+    /// Waits for the close frame of the other end.
     pub async fn closed(&mut self) {
         match within("a close frame", self.0.next()).await {
             Some(Ok(Message::Close(_))) => {}
@@ -163,7 +163,7 @@ pub fn address() -> Address {
     "ws://127.0.0.1:4711/".parse().unwrap()
 }
 
-/// Awaits something, with a limit that says for what.
+/// Awaits a future. At the timeout, panics with a message that says what was awaited.
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }

@@ -1,4 +1,4 @@
-//! Every flag of the program: what was given, and what it means.
+//! Every flag of the program.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -61,27 +61,29 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = HostKind::Terminal)]
     pub host: HostKind,
 
-    /// Shell command that answers chat: the question on its stdin, the answer from its stdout
+    /// Shell command that answers chat: it reads the question from stdin and prints the answer
     ///
-    /// It also sees CHAT_MODEL and CHAT_CONVERSATION if the caller named them. Without this flag
-    /// the person at the terminal is asked; where there is none, chat is answered as blocked.
+    /// It gets the variables CHAT_MODEL and CHAT_CONVERSATION if the caller has set a model or a
+    /// conversation. Without this flag the person at the terminal is asked; without a terminal,
+    /// chat is answered as blocked.
     #[arg(long, value_name = "COMMAND")]
     pub chat_command: Option<String>,
 
-    /// Let executeCommand NAME run the shell command PROGRAM, with its arguments appended
+    /// Run the shell command PROGRAM for the editor command NAME, with its arguments appended
     ///
-    /// May be repeated. Commands that are not named here are refused.
+    /// May be repeated. Editor commands that are not named here are refused.
     #[arg(long, value_name = "NAME=PROGRAM")]
     pub allow_command: Vec<AllowedCommand>,
 
-    /// What the program may do, of chat, read, write, run and editor, with commas between them
+    /// Rights of the program: chat, read, write, run and editor, separated by commas
     /// [default: all of them]
     ///
-    /// Its token allows no more. The connection file of the session keeps a token with all rights.
+    /// This limits the token of the program. The connection file of the session still has a token
+    /// with all rights.
     #[arg(long, value_name = "RIGHTS")]
     pub rights: Option<Rights>,
 
-    /// Seconds between passing SIGTERM or SIGHUP on to the program and killing it
+    /// Seconds that the program may take to end after SIGTERM or SIGHUP, before it is killed
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub grace: Duration,
 
@@ -113,7 +115,7 @@ pub struct BridgeArgs {
     #[arg(long)]
     pub unix: bool,
 
-    /// Name of the session: 1 to 64 of A-Z a-z 0-9 _ - [default: drawn at random]
+    /// Id of the session: 1 to 64 of the characters A-Z a-z 0-9 _ - [default: a random one]
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
 
@@ -134,12 +136,12 @@ pub struct BridgeArgs {
     #[arg(long)]
     pub no_query_token: bool,
 
-    /// Connections at once
+    /// Maximum number of connections
     #[arg(long, value_name = "COUNT", default_value_t = 2048)]
     pub max_connections: usize,
 
-    /// Seconds between two pings; a connection that misses two is closed. Never sent to clients that
-    /// show their token in the URL, since the original client does not answer them
+    /// Seconds between two pings; a connection that does not answer two is closed. Clients that
+    /// send their token in the URL get no pings, because the original client does not answer them
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = interval)]
     pub ping_interval: Duration,
 
@@ -157,7 +159,7 @@ pub struct BridgeArgs {
 }
 
 impl BridgeArgs {
-    /// How long calls wait for a host.
+    /// How long calls wait for a host. `expected` says that the run expects a window.
     pub fn host_wait(&self, expected: bool) -> HostWait {
         match self.host_wait {
             Some(limit) => HostWait::UpTo(limit),
@@ -181,13 +183,13 @@ pub enum HostKind {
 pub enum LogLevel {
     /// Nothing
     Off,
-    /// What went wrong in the bridge
+    /// Errors of the daemon
     Error,
-    /// What looks wrong
+    /// Also warnings
     Warn,
-    /// One line for each request
+    /// Also one line for each request
     Info,
-    /// Connections too
+    /// Also connections
     Debug,
     /// Everything
     Trace,

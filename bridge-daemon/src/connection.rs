@@ -1,7 +1,7 @@
 //! One WebSocket: reads messages into the hub, writes what the hub queues, keeps the heartbeat.
 //!
-//! The three go on side by side. If reading waited for writing, two ends with full buffers would wait
-//! for each other for ever; if the heartbeat did, a peer that stopped reading would never be missed.
+//! The three run side by side. If reading waited for writing, two ends with full buffers would wait for each other
+//! forever. If the heartbeat waited for writing, a peer that has stopped reading would never be detected.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -23,23 +23,23 @@ use crate::heartbeat::{Beat, Heartbeat};
 use crate::hub::Hub;
 use crate::outbox::{Next, Outbox};
 
-/// Messages written with one flush: this is where pipelined throughput comes from.
+/// How many messages are written with one flush. Batches give pipelined requests their throughput.
 const BATCH: usize = 128;
-/// How long the other end may take to accept our goodbye.
+/// How long the other end may take to answer our close frame.
 const GOODBYE: Duration = Duration::from_millis(500);
-/// 128 KiB, the default, would cost 144 MiB with a thousand idle clients.
+/// Size of the read buffer. The default of 128 KiB would take 144 MiB for a thousand idle clients.
 const READ_BUFFER: usize = 8 * 1024;
-/// Room for the largest message and what was written before it. Beyond it, by pongs that nobody reads,
-/// the connection is cut.
+/// Limit of the write buffer: the largest message and what was written before it. Only pongs that the other end
+/// does not read can exceed it; then the connection is cut.
 const WRITE_BUFFER_MAX: usize = MESSAGE_BYTES + (1 << 20);
-/// What is still on its way here when the daemon ends is answered, if it comes within this time.
+/// How long an ending daemon still answers messages that are on their way.
 const LAST_WORDS: Duration = Duration::from_millis(50);
-/// While requests are held back, pongs behind them cannot be heard; pings go out this often, to find
-/// out whether the other end is still there.
+/// Interval of pings while requests are held back. Pongs behind them are not read, but writing the pings shows
+/// whether the other end is still there.
 const HELD_BACK_PING: Duration = Duration::from_secs(1);
 
-/// What carries the bytes of a connection: TCP, a Unix socket, or a socket pair. Without a type parameter for
-/// it, the code of a connection exists once in the program.
+/// The byte stream of a connection: TCP, a Unix socket, or a socket pair. As a trait object instead of a type
+/// parameter, so that the code of a connection is compiled once.
 pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
@@ -48,18 +48,18 @@ type Stream = WebSocketStream<Box<dyn Socket>>;
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The other end is gone.
+    /// The other end has gone without a close frame.
     Gone,
-    /// The other end said goodbye, and gets its goodbye back.
+    /// The other end has sent a close frame, and gets one back.
     Left,
     /// The daemon ends.
     Ending,
-    /// We end it, with this code and reason.
+    /// The daemon ends the connection with this code and reason.
     Close(u16, &'static str),
 }
 
-/// Serves a connection that has passed the gate until it ends. To the broker it has ended, too, when this
-/// future is dropped.
+/// Serves a connection that has passed the gate until it ends. When this future is dropped, the broker also learns
+/// that the connection has ended.
 pub async fn serve(
     hub: Arc<Hub>,
     socket: Box<dyn Socket>,
@@ -86,7 +86,7 @@ pub async fn serve(
     let end = tokio::select! {
         end = link.read(&mut stream) => end,
         end = link.write(&mut sink) => end,
-        // The original client answers no pings, so it gets none.
+        // The original client does not answer pings.
         end = link.keep_alive(ping_interval), if dialect == Dialect::JsonRpc => end,
         reason = link.outbox.overdue() => end_for(reason),
     };
@@ -107,7 +107,7 @@ pub async fn serve(
     }
 }
 
-/// A connection that the broker knows. It is taken off its list when this is dropped.
+/// Removes the connection from the broker when dropped.
 struct Presence {
     hub: Arc<Hub>,
     peer: PeerId,
@@ -148,8 +148,8 @@ impl Link {
         }
     }
 
-    /// Holds a request of a client that is at its limit: nothing behind it is read, and TCP pushes back.
-    /// Cancels before it come through.
+    /// Waits with a request while its client is at its limit. Nothing behind the request is read, so TCP pushes back;
+    /// cancels before it have been read.
     async fn admit(&self, text: &str) {
         let held = || !matches!(Parsed::parse(text), Ok(Parsed::Notification(_)));
         if !self.outbox.is_reading() && held() {
@@ -170,7 +170,7 @@ impl Link {
         }
     }
 
-    /// Each message is one frame. They are reported as sent once the system has taken them.
+    /// Writes each message as one frame, and reports them as sent once the operating system has taken them.
     async fn write_texts(
         &self,
         sink: &mut SplitSink<Stream, Message>,
@@ -183,7 +183,7 @@ impl Link {
         }
         sink.flush().await?;
         self.outbox.written();
-        // Whoever takes what it is sent is alive, even if its pongs are held back.
+        // A peer that reads what it is sent is alive, even if its pongs are not read.
         self.heartbeat().alive();
         self.hub.deliver(Event::Sent { peer: self.peer, messages, bytes });
         Ok(())
@@ -194,8 +194,8 @@ impl Link {
             let is_reading = self.outbox.is_reading();
             tokio::time::sleep(if is_reading { interval } else { interval.min(HELD_BACK_PING) })
                 .await;
-            // Pongs behind a request that is held back cannot be heard. That is our doing, unless it is
-            // held back because the other end does not take what it is sent.
+            // Pongs behind a request that is held back are not read. That is no fault of the peer, unless the
+            // request is held back because the peer does not read what it is sent.
             if !self.outbox.is_reading() && self.outbox.is_empty() {
                 self.heartbeat().alive();
             }
@@ -212,17 +212,17 @@ impl Link {
     }
 }
 
-/// Sends the close frame and reads on until the other end has seen it: if we closed with unread
-/// bytes in the buffer, the system would reset the connection and the frame would be lost.
+/// Sends the close frame and keeps reading until the other end answers it. If the connection were closed with unread
+/// bytes in the buffer, the operating system would reset it and the frame would be lost.
 async fn say_goodbye(socket: &mut Stream, end: End, dialect: Dialect) {
     let (code, reason) = match end {
         End::Gone => return,
-        // The answer to their close frame is queued already.
+        // The answer to the peer's close frame is already queued.
         End::Left => return drop(socket.flush().await),
         End::Ending => (1001, "the daemon is ending"),
         End::Close(code, reason) => (code, reason),
     };
-    // The original client chokes on a close frame that says why.
+    // The original client cannot read a close frame with a code and a reason.
     let frame = (dialect == Dialect::JsonRpc)
         .then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
     let _ = socket.close(frame).await;
@@ -246,8 +246,8 @@ fn end_of(error: &Error) -> End {
 
 fn end_for(reason: CloseReason) -> End {
     match reason {
-        CloseReason::SlowConsumer => End::Close(1013, "messages were left unread"),
-        CloseReason::Violations => End::Close(1008, "too many messages that were none"),
+        CloseReason::SlowConsumer => End::Close(1013, "too many messages were left unread"),
+        CloseReason::Violations => End::Close(1008, "too many invalid messages"),
         CloseReason::Ending => End::Ending,
         CloseReason::Replaced => End::Close(4409, "this runtime registered again elsewhere"),
     }

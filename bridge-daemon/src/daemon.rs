@@ -1,4 +1,4 @@
-//! A daemon that listens: secrets drawn, sockets bound, connection files published; and its end.
+//! A running daemon: its start (secrets, sockets, connection files, children) and its end.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,32 +28,32 @@ use crate::server::Server;
 /// How long connections may take to end when the daemon ends.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Facts about the run, for the connection file.
+/// Facts about the run. The connection file shows them.
 #[derive(Debug, Default)]
 pub struct RunFacts {
     /// The program, without its arguments.
     pub program: Option<String>,
-    /// Whether it waits for a window.
+    /// Whether the run waits for a window.
     pub wants_editor: bool,
-    /// What the program may do, if that is less than everything.
+    /// The rights of the program, if it does not have all.
     pub rights: Option<Rights>,
 }
 
-/// A daemon that accepts connections. Dropping it takes its files away.
+/// A daemon that accepts connections. Dropping it removes its files.
 pub struct Daemon {
-    /// What everything else goes through.
+    /// The hub, which holds the broker.
     pub hub: Arc<Hub>,
     /// `ws://127.0.0.1:PORT/`
     pub addr: String,
     /// The session.
     pub session: SessionId,
-    /// For clients, with all rights.
+    /// The client token with all rights.
     pub token: Secret,
-    /// For hosts.
+    /// The session's host token.
     pub host_token: Secret,
     /// The limit of descriptors for programs that the daemon starts.
     pub descriptors: DescriptorLimit,
-    /// For the program of a run.
+    /// The client token of the program of a run.
     program_token: Secret,
     tasks: JoinSet<()>,
     children: Children,
@@ -94,7 +94,7 @@ impl Daemon {
         let server = Server::new(Arc::clone(&hub), gate, connections, args.ping_interval);
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&hub).keep_time());
-        // Before the first connection, so that no call finds the bridge without its sandboxes.
+        // Before the first connection is accepted, so that no call finds the daemon without its sandboxes.
         let hosts = args.sandboxes.children(&session, directory.path())?;
         let surroundings = Surroundings {
             hub: Arc::clone(&hub),
@@ -124,7 +124,7 @@ impl Daemon {
         })
     }
 
-    /// Name and value of the six variables that a program gets.
+    /// Names and values of the six variables that a program gets.
     pub fn variables(&self) -> Vec<(&'static str, &str)> {
         let values = [&*self.addr, self.program_token.expose(), self.session.as_str()];
         env::FAMILIES
@@ -133,20 +133,19 @@ impl Daemon {
             .collect()
     }
 
-    /// Fails what is in flight, says goodbye to everybody, waits for the end of the children, and takes the
-    /// files away.
+    /// Fails the requests in flight, closes all connections, waits for the end of the children, and removes the files.
     pub async fn stop(mut self) {
         self.hub.drain();
         let mut population = self.hub.population();
         let _ = tokio::time::timeout(DRAIN, population.wait_for(|count| *count == 0)).await;
-        // Whoever has not left by now is cut off.
+        // Connections that have not closed by now are cut.
         self.tasks.shutdown().await;
         self.children.ended().await;
         info!("ended");
     }
 }
 
-/// A Unix socket in the file system, removed when dropped.
+/// The path of a Unix socket. The file is removed when this is dropped.
 struct SocketFile(PathBuf);
 
 impl SocketFile {

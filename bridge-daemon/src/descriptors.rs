@@ -1,4 +1,5 @@
-//! The limit of open file descriptors: raised for ourselves, as it was for the programs that we start.
+//! The limit of open file descriptors. The daemon raises its own, and restores the former one in programs that it
+//! starts.
 
 use std::io;
 
@@ -7,21 +8,21 @@ use tokio::process::Command;
 
 /// File descriptors that are not for connections: listeners, files, the child's pipes.
 const RESERVED: u64 = 64;
-/// The limit where the system names none.
+/// The limit to assume where the system names none.
 const USUAL: u64 = 1024;
 
-/// The limit under which we were started.
+/// The limit under which the daemon was started.
 #[derive(Clone, Debug)]
 pub struct DescriptorLimit(Rlimit);
 
 impl DescriptorLimit {
-    /// The limit as it is now, which must be before it is raised.
+    /// Reads the present limit. To be called before it is raised.
     pub fn inherited() -> Self {
         Self(getrlimit(Resource::Nofile))
     }
 
-    /// Raises our own limit, and returns how many connections there may be: as many as asked for, but never
-    /// so many that the last descriptors are gone.
+    /// Raises the daemon's own limit, and returns how many connections there may be: at most `wanted`, and never so
+    /// many that no descriptors are left for other uses.
     pub fn raise_for(&self, wanted: usize) -> usize {
         let Rlimit { current, maximum } = self.0;
         let raised = match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -32,7 +33,7 @@ impl DescriptorLimit {
         wanted.min(usize::try_from(room).unwrap_or(usize::MAX).max(1))
     }
 
-    /// Starts a program with the limit that it would have had without us.
+    /// Lets a program start with the limit that the daemon was started under.
     #[allow(unsafe_code)]
     pub fn restore_in(&self, command: &mut Command) {
         let limit = self.0;

@@ -1,9 +1,8 @@
-//! The gate: who may come in, decided from the request head alone.
+//! The gate: decides from the request head alone whether a connection is admitted.
 //!
-//! Every connection passes here before anything else of it is looked at, WebSocket or plain HTTP.
-//! A web page fails by its `Origin`, a rebound name by its `Host`, a stranger by the token. The
-//! token is compared in constant time, with all secrets, on every path; the one that matches says what
-//! its holder may do. Bytes in, verdict out.
+//! Every connection, WebSocket or plain HTTP, is checked here before anything else of it is read. A web page fails by
+//! its `Origin`, a rebound DNS name by its `Host`, a stranger by the token. The token is compared in constant time,
+//! with all tokens, on every path; the one that matches decides what its holder may do. The gate does no I/O.
 
 mod tokens;
 
@@ -18,12 +17,12 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use crate::broker::{Grant, Role};
 pub use tokens::Tokens;
 
-/// Longest request head. Longer: 431.
+/// Maximum length of a request head. A longer one is refused with 431.
 pub const HEAD_BYTES: usize = 8 * 1024;
-/// Most headers in a request. More: 431.
+/// Maximum number of headers in a request. More are refused with 431.
 const HEADERS: usize = 64;
 
-/// Headers that decide something: two of one could be read differently by two parties.
+/// Headers that must not be given twice: of two values, the gate and another reader could take different ones.
 const DECISIVE: [&str; 8] = [
     "host",
     "origin",
@@ -35,10 +34,10 @@ const DECISIVE: [&str; 8] = [
     "sec-websocket-version",
 ];
 
-/// What the gate compares with.
+/// The settings of the gate.
 #[derive(Debug)]
 pub struct Gate {
-    /// The tokens that open it.
+    /// The tokens that are accepted.
     pub tokens: Arc<Tokens>,
     /// The one session that this daemon serves.
     pub session: SessionId,
@@ -51,25 +50,25 @@ pub struct Gate {
 /// How the connection reached us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Loopback, on this port.
+    /// Loopback TCP.
     Tcp {
-        /// Our port.
+        /// The port of the daemon.
         port: u16,
     },
-    /// A Unix socket; the peer's user has been checked to be ours.
+    /// A Unix socket. The peer has been checked to be a process of the same user.
     Unix,
 }
 
-/// What a connection that came through may do.
+/// What an admitted connection may do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Speak WebSocket.
     WebSocket {
-        /// By its token.
+        /// What its token allows.
         grant: Grant,
-        /// Clients of the original project show their token in the query.
+        /// The bridge dialect for clients that show their token in the query, as the original one does.
         dialect: Dialect,
-        /// The head of the answer.
+        /// The head of the HTTP answer.
         answer: String,
     },
     /// Make one plain request.
@@ -90,7 +89,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// The route of a path, and the method that it takes.
+    /// The route of a path, and the HTTP method that it takes.
     fn of(path: &str) -> Option<(Self, &'static str)> {
         match path {
             "/healthz" => Some((Self::Health, "GET")),
@@ -102,22 +101,22 @@ impl Route {
     }
 }
 
-/// Why a connection was turned away.
+/// Why a connection was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// HTTP status.
     pub status: u16,
-    /// One sentence: cause and remedy. Never says what the right value would have been.
+    /// One sentence with cause and remedy. It never contains the right value.
     pub message: Cow<'static, str>,
 }
 
 impl Refusal {
-    /// A refusal with this status.
+    /// Creates a refusal.
     pub fn new(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
         Self { status, message: message.into() }
     }
 
-    /// The whole answer.
+    /// The complete HTTP answer.
     pub fn to_http(&self) -> String {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
         let reason = status.canonical_reason().unwrap_or_default();
@@ -143,12 +142,12 @@ pub struct Head<'a> {
     path: &'a str,
     query: &'a str,
     headers: Vec<(&'a str, &'a str)>,
-    /// How many bytes it took.
+    /// The number of bytes of the head.
     pub length: usize,
 }
 
 impl<'a> Head<'a> {
-    /// Reads a head. `None` when there is more to come.
+    /// Parses a head. Returns `None` if it is incomplete.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, Refusal> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -206,7 +205,7 @@ impl<'a> Head<'a> {
 }
 
 impl Gate {
-    /// Lets a connection in, or says why not.
+    /// Admits a connection, or returns why not.
     pub fn admit(&self, head: &Head<'_>, transport: Transport) -> Result<Admission, Refusal> {
         self.check_origin(head)?;
         check_host(head, transport)?;
@@ -249,7 +248,7 @@ impl Gate {
         let sessions = ["x-run-bridge-session", "x-evolve-run-bridge-session", "x-evolve-session"];
         let session =
             head.first_of(&sessions).map(Cow::Borrowed).or_else(|| head.query_value("session"));
-        // All comparisons are always made.
+        // Both are compared in any case, so that the time reveals nothing.
         let granted_by_header = self.tokens.grant(by_header);
         let granted_by_query = self.tokens.grant(by_query.as_deref());
         let session_fits = match session {
@@ -259,7 +258,7 @@ impl Gate {
         };
         let admitted = match (granted_by_header, granted_by_query) {
             (Some(grant), _) => Some((grant, Dialect::JsonRpc)),
-            // A wrong header is not made good by the query, and the query is for clients only.
+            // The query does not make up for a wrong header, and is for clients only.
             (None, Some(grant)) if by_header.is_none() && grant.role() == Role::Client => {
                 Some((grant, Dialect::Bridge))
             }
@@ -273,7 +272,7 @@ impl Gate {
     }
 }
 
-/// Exactly our own name: anything else is somebody else's name that was made to point here.
+/// Checks that `Host` is the daemon's own address. Any other name was made to point here by DNS rebinding.
 fn check_host(head: &Head<'_>, transport: Transport) -> Result<(), Refusal> {
     let Transport::Tcp { port } = transport else { return Ok(()) };
     let host = head.get("host").ok_or_else(|| Refusal::new(400, "header host is missing"))?;
@@ -284,13 +283,14 @@ fn check_host(head: &Head<'_>, transport: Transport) -> Result<(), Refusal> {
     }
 }
 
-/// Header names are spelt as RFC 6455 spells them: the original client compares them as bytes.
+/// Builds the answer that accepts the upgrade. Header names are spelt as in RFC 6455, because the original client
+/// compares them byte for byte.
 fn upgrade_answer(head: &Head<'_>) -> Result<String, Refusal> {
     if head.path != "/" {
         return Err(Refusal::new(404, "no such path: connect to /"));
     }
     if head.method != "GET" {
-        return Err(Refusal::new(405, "a WebSocket begins with GET"));
+        return Err(Refusal::new(405, "a WebSocket request must use GET"));
     }
     let lists_upgrade =
         |value: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"));
@@ -298,7 +298,7 @@ fn upgrade_answer(head: &Head<'_>) -> Result<String, Refusal> {
         return Err(Refusal::new(400, "header connection must list upgrade"));
     }
     if head.get("sec-websocket-version") != Some("13") {
-        return Err(Refusal::new(426, "only WebSocket version 13 is spoken here"));
+        return Err(Refusal::new(426, "only WebSocket version 13 is supported"));
     }
     let key = head.get("sec-websocket-key").filter(|key| key.len() == 24);
     let key =

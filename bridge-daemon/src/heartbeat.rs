@@ -1,8 +1,9 @@
-//! Is the other end still there? Pure: told of ticks and signs of life, says what to do.
+//! Detects whether the other end of a connection still lives. A plain value: takes ticks and signs of life, returns
+//! what to do.
 
 use std::time::{Duration, Instant};
 
-/// Pings in a row that may stay unanswered. With this many the connection is given up.
+/// After this many unanswered pings in a row, the connection is closed.
 const MISSED: u32 = 2;
 
 /// What to do on a tick.
@@ -10,7 +11,7 @@ const MISSED: u32 = 2;
 pub enum Beat {
     /// Send an empty ping.
     Ping,
-    /// Give the connection up.
+    /// Close the connection.
     Dead,
 }
 
@@ -23,18 +24,18 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// A connection that has just shown life.
+    /// Creates the state of a connection that has just shown a sign of life.
     pub fn new(interval: Duration, now: Instant) -> Self {
         Self { interval, unanswered: 0, last_tick: now }
     }
 
-    /// Anything was received.
+    /// Records a sign of life.
     pub fn alive(&mut self) {
         self.unanswered = 0;
     }
 
-    /// One interval is over. If the timer itself is late by half, the machine slept: nobody
-    /// could answer, so nobody is blamed.
+    /// Called after each interval. If the timer itself is late by half an interval, the machine was asleep and no peer
+    /// could answer, so the missing pong does not count.
     pub fn tick(&mut self, now: Instant) -> Beat {
         let slept = now - self.last_tick >= self.interval * 3 / 2;
         self.last_tick = now;
@@ -75,12 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_starts_anew() {
+    fn a_sign_of_life_resets_the_count() {
         assert_eq!(ticks(Duration::ZERO, Some(2)), [Beat::Ping; 4]);
     }
 
     #[test]
-    fn sleep_is_nobodys_fault() {
+    fn missed_pongs_do_not_count_while_the_machine_sleeps() {
         assert_eq!(ticks(INTERVAL / 2, None)[2], Beat::Ping);
         assert_eq!(ticks(Duration::from_secs(3600), None), [Beat::Ping; 4]);
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The plain HTTP routes beside the WebSocket. The gate has seen the request head already; one
-//! request is served per connection, so nothing can follow it past the gate.
+//! The plain HTTP routes beside the WebSocket. The gate has already checked the request head. Only one request is
+//! served per connection, so no second one can avoid the gate.
 
 use std::convert::Infallible;
 use std::io::Cursor;
@@ -23,10 +23,10 @@ use crate::connection::Socket;
 use crate::gate::Route;
 use crate::hub::Hub;
 
-/// Bodies that are read at once; further ones wait, so that they cannot fill the memory.
+/// How many bodies are read at a time. Further requests wait, so that bodies cannot fill the memory.
 static BODIES: Semaphore = Semaphore::const_new(4);
 
-/// Serves the one request whose first bytes have been read already.
+/// Serves one request, of which `already_read` has been read.
 pub async fn serve(hub: Arc<Hub>, route: Route, socket: Box<dyn Socket>, already_read: Vec<u8>) {
     let (reader, writer) = tokio::io::split(socket);
     let rewound = tokio::io::join(Cursor::new(already_read).chain(reader), writer);
@@ -70,7 +70,7 @@ async fn answer(
     })
 }
 
-/// `POST /submit`, with the fields and answers of the original.
+/// `POST /submit`, with the fields and answers of the original project.
 async fn submit(
     hub: &Arc<Hub>,
     request: Request<Incoming>,
@@ -87,7 +87,7 @@ async fn submit(
     let body = Limited::new(request.into_body(), MESSAGE_BYTES).collect().await;
     let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
         Some(_) => (StatusCode::PAYLOAD_TOO_LARGE, "the body may have at most 16 MiB"),
-        None => (StatusCode::BAD_REQUEST, "the body did not arrive whole"),
+        None => (StatusCode::BAD_REQUEST, "the body is incomplete"),
     })?;
     let submit: Submit = serde_json::from_slice(&body.to_bytes())
         .map_err(|_| (StatusCode::BAD_REQUEST, "the body must be a JSON object"))?;
@@ -106,7 +106,7 @@ async fn submit(
         SubmitError::Unknown => (StatusCode::NOT_FOUND, "no operation has this resumeToken"),
         SubmitError::Finished => (StatusCode::CONFLICT, "the operation has ended already"),
         SubmitError::Overloaded => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the program leaves too much unread: try again")
+            (StatusCode::SERVICE_UNAVAILABLE, "the program leaves too much unread: try again later")
         }
         SubmitError::Ambiguous => {
             (StatusCode::CONFLICT, "operations of several programs have this resumeToken")

@@ -1,8 +1,9 @@
-//! The broker's link to the world: feeds it events, carries out its effects, keeps its clock.
+//! The hub connects the broker to the rest of the daemon: it feeds it events, carries out its effects, and keeps its
+//! clock.
 //!
-//! Connections call [`Hub::deliver`] directly from their own tasks; there is no queue in front of
-//! the broker. What it wants sent is put into the [`Outbox`] of the connection, which the
-//! connection's writer empties. The broker has bounded what may be queued, so the outbox need not.
+//! Connections call [`Hub::deliver`] directly from their own tasks; there is no queue in front of the broker. A message
+//! to send goes into the [`Outbox`] of its connection, which the connection's writer empties. The broker limits what
+//! is queued, so the outbox has no limit of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,25 +30,25 @@ pub struct Hub {
     next_peer: AtomicU64,
     /// Changes whenever a host has registered.
     registrations: watch::Sender<()>,
-    /// The broker's next deadline has come closer.
+    /// Notified when the broker's next deadline has become earlier.
     earlier: Notify,
-    /// Turns true when the daemon shall end.
+    /// Becomes true when the daemon is asked to end.
     ending: watch::Sender<bool>,
-    /// Turns true when no more connections are taken.
+    /// Becomes true when no more connections are accepted.
     draining: watch::Sender<bool>,
-    /// Counts connections, for those who wait for the last one to go.
+    /// The number of connections, for tasks that wait for the last one to end.
     population: watch::Sender<usize>,
 }
 
 struct State {
     broker: Broker,
     outboxes: FxHashMap<PeerId, Arc<Outbox>>,
-    /// When the timer will look next.
+    /// When the timer will fire next.
     armed: Option<Instant>,
 }
 
 impl Hub {
-    /// A hub without connections.
+    /// Creates a hub without connections.
     pub fn new(session: SessionId, limits: Limits, host_wait: HostWait) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
@@ -67,7 +68,7 @@ impl Hub {
         })
     }
 
-    /// Adds a connection that passed the gate.
+    /// Adds a connection that has passed the gate.
     pub fn connect(&self, grant: Grant, dialect: Dialect) -> (PeerId, Arc<Outbox>) {
         let peer = PeerId(self.next_peer.fetch_add(1, Ordering::Relaxed));
         let outbox = Arc::new(Outbox::default());
@@ -83,20 +84,20 @@ impl Hub {
         self.deliver(Event::Closed { peer });
     }
 
-    /// Tells the broker what happened and does what it says.
+    /// Passes an event to the broker and carries out its effects.
     pub fn deliver(self: &Arc<Self>, event: Event<'_>) {
         let mut state = self.lock();
         let effects = state.broker.handle(event, Instant::now());
         self.carry_out(state, effects);
     }
 
-    /// Lets a method of the daemon ask or change the broker. What that sets in motion is done when
-    /// the method has been answered.
+    /// Lets a method of the daemon read or change the broker. The effects are carried out when the method has been
+    /// answered.
     pub fn with_broker<T>(&self, act: impl FnOnce(&mut Broker, Instant) -> T) -> T {
         act(&mut self.lock().broker, Instant::now())
     }
 
-    /// Does what the broker was left with by [`with_broker`](Self::with_broker) outside a method.
+    /// Carries out the effects of [`with_broker`](Self::with_broker) when it was not called for a method.
     pub fn settle(self: &Arc<Self>) {
         let mut state = self.lock();
         let effects = state.broker.take_effects();
@@ -138,12 +139,12 @@ impl Hub {
         }
     }
 
-    /// The tokens that open the gate.
+    /// The tokens that the gate accepts.
     pub fn tokens(&self) -> Arc<Tokens> {
         Arc::clone(&self.tokens)
     }
 
-    /// Draws a token and lets its holder in, with this grant, for the rest of the session.
+    /// Makes a random token with this grant. It is valid for the rest of the session.
     pub fn create_token(&self, grant: Grant) -> Result<Secret, WireError> {
         let secret = random_secret().map_err(|error| {
             ErrorKind::InternalError.error(format!("cannot make a token: {error:#}"))
@@ -152,7 +153,7 @@ impl Hub {
         Ok(secret)
     }
 
-    /// Wakes those who wait for a host.
+    /// Wakes the tasks that wait for a host to register.
     pub fn has_registered(&self) {
         self.registrations.send_replace(());
     }
@@ -161,12 +162,12 @@ impl Hub {
     pub async fn registered(&self, runtime_id: &str) {
         let mut registrations = self.registrations.subscribe();
         while self.with_broker(|broker, _| broker.runtime(runtime_id).is_err()) {
-            // The sender lives as long as we do, so this can only return on a change.
+            // The sender lives as long as `self`, so this returns only on a change.
             let _ = registrations.changed().await;
         }
     }
 
-    /// Wakes the broker when a deadline passes. Ends never.
+    /// Wakes the broker when a deadline passes. Never returns.
     pub async fn keep_time(self: Arc<Self>) {
         loop {
             let next = {
@@ -184,8 +185,7 @@ impl Hub {
         }
     }
 
-    /// Stops taking connections, fails what is in flight, and closes every connection once its queue
-    /// is empty.
+    /// Stops accepting connections, fails the requests in flight, and closes every connection once its queue is empty.
     pub fn drain(self: &Arc<Self>) {
         self.draining.send_replace(true);
         self.deliver(Event::Drain);
@@ -196,9 +196,9 @@ impl Hub {
         *self.draining.borrow()
     }
 
-    /// Returns when no more connections are taken.
+    /// Returns when no more connections are accepted.
     pub async fn drained(&self) {
-        // The sender lives as long as we do, so this can only return on the change.
+        // The sender lives as long as `self`, so this returns only on the change.
         let _ = self.draining.subscribe().wait_for(|draining| *draining).await;
     }
 
@@ -207,14 +207,14 @@ impl Hub {
         self.ending.send_replace(true);
     }
 
-    /// Returns when the daemon shall end.
+    /// Returns when the daemon was asked to end.
     pub async fn ended(&self) {
         let mut ending = self.ending.subscribe();
-        // The sender lives as long as we do, so this can only return on the change.
+        // The sender lives as long as `self`, so this returns only on the change.
         let _ = ending.wait_for(|ending| *ending).await;
     }
 
-    /// Counts a connection, WebSocket or plain, until the guard is dropped, goodbye included.
+    /// Counts a connection, WebSocket or plain HTTP, until the guard is dropped, which is after the close frames.
     pub fn attend(self: &Arc<Self>) -> impl Drop + use<> {
         struct Attendance(Arc<Hub>);
         impl Drop for Attendance {
@@ -226,17 +226,17 @@ impl Hub {
         Attendance(Arc::clone(self))
     }
 
-    /// A view of how many connections there are.
+    /// Watches the number of connections.
     pub fn population(&self) -> watch::Receiver<usize> {
         self.population.subscribe()
     }
 
-    /// Figures of the daemon.
+    /// The metrics of the daemon.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// What `bridge/status` says.
+    /// The result of `bridge/status`.
     pub fn status(&self) -> StatusResult {
         let state = self.lock();
         let broker = &state.broker;

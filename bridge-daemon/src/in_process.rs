@@ -1,8 +1,8 @@
-//! A host that lives in the daemon's own process: the terminal host.
+//! A host inside the daemon's own process: the terminal host.
 //!
-//! To the broker it is a host like any other: it registers, gets requests as text, answers in text
-//! and hears of cancels. It only needs no socket. Requests are taken from the outbox and worked on side
-//! by side, a cancel drops the work, and its end is the answer.
+//! To the broker it is a host like any other: it registers, gets requests and cancels as text, and answers in text. It
+//! only needs no socket. Requests are taken from the outbox and each gets a task; a cancel drops the task, and its
+//! return value is the answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::broker::{Event, PeerId};
 use crate::hub::Hub;
 use crate::outbox::{Next, Outbox};
 
-/// What a request came to.
+/// The result or error of a request.
 pub type Answer = Result<Box<RawValue>, WireError>;
 
-/// Told instead of an answer where the work on it has panicked. (A release build ends with the panic.)
-const BUG: &str = "the work on this request ended with a bug of ours: please report it";
+/// The error message when the work on a request has panicked. (A release build aborts on a panic.)
+const BUG: &str = "the daemon panicked while it worked on this request: please report this bug";
 
 /// Answers the requests of a host.
 pub trait Respond: Send + Sync + 'static {
-    /// Works on one request. Dropped when nobody waits for the answer any more.
+    /// Works on one request. The future is dropped when nobody waits for the answer any more.
     fn answer(
         &self,
         method: &str,
@@ -46,7 +46,7 @@ pub async fn serve(host: Arc<impl Respond>, hub: Arc<Hub>, peer: PeerId, outbox:
             next = outbox.next(usize::MAX) => match next {
                 Next::Texts(texts) => texts,
                 Next::Ping => continue,
-                // Another host has taken our name, or the daemon ends.
+                // Another host has registered the same id, or the daemon ends.
                 Next::Close(_) => return hub.disconnect(peer),
             },
             Some(ended) = tasks.join_next() => {
@@ -101,8 +101,8 @@ fn work<H: Respond>(
     }
 }
 
-/// A message that was taken from the queue. It counts as queued until the work on it has ended, so that
-/// the broker's bounds hold for what waits in here, too.
+/// A message that was taken from the outbox. It counts as queued until the work on it has ended, so that the broker's
+/// limits also hold for requests that wait here.
 struct Taken {
     hub: Arc<Hub>,
     peer: PeerId,
@@ -115,7 +115,7 @@ impl Drop for Taken {
     }
 }
 
-/// The way back to whoever asked.
+/// The caller of a request, to send it progress and the answer.
 pub struct Caller {
     hub: Arc<Hub>,
     peer: PeerId,
@@ -127,37 +127,37 @@ impl Caller {
     pub fn progress(&self, value: &impl Serialize) {
         let params = to_raw_value(&json!({"id": self.id, "value": value}));
         let params = params.expect("progress always prints");
-        self.say(&print::notification("$/progress", Some(&params)));
+        self.send(&print::notification("$/progress", Some(&params)));
     }
 
     fn answer(&self, answer: Answer) {
         let id = self.id.to_string();
         let id = CallId::from_raw(&id).expect("a number is an id");
-        self.say(&match answer {
+        self.send(&match answer {
             Ok(result) => print::success(Dialect::JsonRpc, &id, &result),
             Err(error) => print::failure(Dialect::JsonRpc, Some(&id), &error),
         });
     }
 
-    fn say(&self, text: &str) {
+    fn send(&self, text: &str) {
         self.hub.deliver(Event::Message { peer: self.peer, text });
     }
 }
 
-/// The request that a note cancels.
+/// The request that a notification cancels.
 fn cancelled(note: &Notification<'_>) -> Option<RequestId> {
     let params: CancelParams<'_> = serde_json::from_str(note.params?.get()).ok()?;
     (note.method == "$/cancelRequest").then(|| RequestId::from_raw(params.id.get()))?
 }
 
-/// The parameters of a method as its type.
+/// Parses the parameters of a method.
 pub fn read<M: MethodType>(params: Option<&RawValue>) -> Result<M::Params, WireError> {
     serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
         ErrorKind::InvalidParams.error(format!("wrong params for {}: {error}", M::NAME))
     })
 }
 
-/// The result of a method as text.
+/// Prints the result of a method.
 pub fn write<M: MethodType>(result: &M::Result) -> Answer {
     to_raw_value(result).map_err(|error| {
         ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
@@ -179,7 +179,7 @@ mod tests {
     use bridge_protocol::Rights;
     use bridge_protocol::methods::RegisterParams;
 
-    /// Has a bug in one method.
+    /// A host with a bug in one method.
     struct Host;
 
     impl Respond for Host {

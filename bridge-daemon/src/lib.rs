@@ -2,15 +2,14 @@
 //!
 //! # Theory of operation
 //!
-//! A connection arrives at a [`server`], which reads its request head and asks the [`gate`]. One
-//! that is let in becomes a [`connection`] (or a plain [`http`] request). Its messages go to the
-//! [`hub`], which holds the [`broker`]: a plain value that decides everything and does nothing.
-//! What it decides, the hub carries out: texts go into the [`outbox`] of a connection, the daemon's
-//! [`own_methods`] are called, deadlines are kept.
+//! The [`server`] accepts a connection, reads its request head and asks the [`gate`]. An admitted one becomes a
+//! [`connection`] or a plain [`http`] request. Its messages go to the [`hub`], which holds the [`broker`]: a plain value
+//! that makes all decisions and does no I/O. The hub carries out what it decides: it puts messages into the [`outbox`]
+//! of a connection, calls the daemon's [`own_methods`], and keeps the deadlines.
 //!
-//! [`run`] and [`serve`] are the two ways to live; both start a [`daemon`]. The [`terminal_host`] is a host like
-//! any other, except that it lives [`in_process`] and needs no socket. Sandboxes are processes of their own,
-//! which [`children`] starts, attaches by socket pairs, and starts anew when they end.
+//! The daemon is started by [`run`] for one program, or by [`serve`] for a parent; both start a [`daemon`]. The
+//! [`terminal_host`] is a host like any other, except that it runs [`in_process`] and needs no socket. Sandboxes are
+//! separate processes, which [`children`] starts, connects by socket pairs, and restarts when they end.
 
 pub mod broker;
 pub mod gate;
@@ -29,6 +28,7 @@ pub mod children;
 pub mod config;
 pub mod daemon;
 mod descriptors;
+mod exit_status;
 pub mod in_process;
 pub mod logging;
 mod orphans;

@@ -1,4 +1,4 @@
-//! Logs: our own events only, to stderr or a file. Requests appear by method and outcome; their
+//! The daemon's log, to stderr or a file, without lines of libraries. Requests appear with method and outcome; their
 //! content and the tokens never do.
 
 use std::io::{self, IsTerminal, Write};
@@ -13,8 +13,8 @@ use tracing_subscriber::{Layer, fmt};
 
 use crate::config::{BridgeArgs, LogFormat, LogLevel};
 
-/// Starts logging as the flags say, until the guard is dropped. Lines are written by a thread of
-/// their own: whoever does not read our stderr loses lines, and does not stop the bridge.
+/// Starts logging according to the flags, until the guard is dropped. A separate thread writes the lines: if nobody
+/// reads the daemon's stderr, lines are lost, but the daemon does not block.
 pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard> {
     let level = match args.log.unwrap_or(default) {
         LogLevel::Off => LevelFilter::OFF,
@@ -39,13 +39,13 @@ pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard
         LogFormat::Human => layer.boxed(),
         LogFormat::Json => layer.json().boxed(),
     };
-    // Libraries may log what they carry.
+    // Libraries are left out: they may log the content of messages.
     let ours = Targets::new().with_target("bridge_daemon", level);
     tracing_subscriber::registry().with(layer.with_filter(ours)).init();
     Ok(guard)
 }
 
-/// Room for a burst of lines. The default, 128 000, would take 4 MiB before the first line.
+/// Size of the queue of log lines, enough for a burst. The default of 128 000 would take 4 MiB before the first line.
 const QUEUED_LINES: usize = 512;
 
 fn by_a_thread(target: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {

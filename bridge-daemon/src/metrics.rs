@@ -1,4 +1,4 @@
-//! Figures for `GET /metrics`, in the text format of Prometheus.
+//! Metrics for `GET /metrics`, in the text format of Prometheus.
 
 use std::borrow::Cow;
 use std::iter::successors;
@@ -16,10 +16,10 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use rustc_hash::FxHashMap;
 
-/// Counts what the broker reports; the rest is read from [`StatusResult`] when asked for.
+/// Counts the requests that the broker reports. Other metrics are taken from [`StatusResult`] when they are read.
 #[derive(Debug)]
 pub struct Metrics {
-    /// Not a [`Family`], whose tables take longer to find a figure in.
+    /// Not a [`Family`], whose lookup is slower.
     requests: Mutex<FxHashMap<RequestLabels, u64>>,
     wait: Histogram,
     host: Histogram,
@@ -44,9 +44,8 @@ impl EncodeLabelValue for MethodLabel {
 
 impl Default for Metrics {
     fn default() -> Self {
-        // From 0.1 ms to about 100 s.
-        // Not by the library's function, which alone would load the mathematical library: half a
-        // megabyte of each daemon.
+        // From 0.1 ms to about 100 s. Not by the library's function: it alone would load the mathematical library,
+        // which takes half a megabyte in each daemon.
         let buckets = || successors(Some(0.0001), |bucket| Some(bucket * 4.0)).take(11);
         let histogram = || Histogram::new(buckets());
         Self {
@@ -71,12 +70,12 @@ impl Metrics {
         self.host.observe(record.host_ms / 1000.0);
     }
 
-    /// Counts a connection that was turned away.
+    /// Counts a connection that was refused.
     pub fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many were turned away.
+    /// The number of connections that were refused.
     pub fn refused_connections(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -85,7 +84,7 @@ impl Metrics {
         self.requests.lock().expect("no holder of this lock panics")
     }
 
-    /// All figures as text.
+    /// All metrics as text.
     pub fn render(&self, status: &StatusResult) -> String {
         let mut registry = Registry::with_prefix("run_bridge");
         let requests = Family::<RequestLabels, Counter>::default();
@@ -117,7 +116,7 @@ impl Metrics {
     }
 }
 
-/// `lateAnswers` becomes `counter_late_answers`, so that it cannot meet one of the names above.
+/// `lateAnswers` becomes `counter_late_answers`. The prefix avoids a conflict with the other metrics.
 fn snake_case(name: &str) -> String {
     let mut snake = String::from("counter_");
     for char in name.chars() {

@@ -1,9 +1,9 @@
-//! Programs that we start end with us, even when we are killed.
+//! Programs that the daemon starts end with it, even when it is killed.
 
 use tokio::process::Command;
 
-/// Makes the kernel send the program SIGTERM when we are gone. Only Linux can; elsewhere a killed
-/// daemon leaves its programs behind.
+/// Makes Linux send the program SIGTERM when the daemon dies. On other systems, a killed daemon leaves its programs
+/// behind.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub fn end_with_us(command: &mut Command) {
@@ -15,7 +15,7 @@ pub fn end_with_us(command: &mut Command) {
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::TERM))?;
-            // We may have died before the call above.
+            // The daemon may have died before the call above.
             match getppid() == Some(parent) {
                 true => Ok(()),
                 false => Err(Errno::SRCH.into()),
@@ -24,6 +24,6 @@ pub fn end_with_us(command: &mut Command) {
     }
 }
 
-/// Does nothing: this system has no way to tie a program's life to ours.
+/// Does nothing: this system cannot end a program when its parent dies.
 #[cfg(not(target_os = "linux"))]
 pub fn end_with_us(_: &mut Command) {}

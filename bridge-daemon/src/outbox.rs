@@ -1,4 +1,4 @@
-//! What waits to be written to one connection, and what its tasks are told.
+//! The messages that wait to be written to one connection, and the instructions for its tasks.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -8,10 +8,10 @@ use tokio::sync::{Notify, watch};
 
 use crate::broker::CloseReason;
 
-/// How long what is queued may take to go out before a connection that is to be closed is cut.
+/// How long a connection that is being closed may take to write its queue, before it is cut.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
-/// Filled by the hub, emptied by the connection's writer.
+/// The outbox of a connection. The hub fills it, the connection's writer empties it.
 #[derive(Debug)]
 pub struct Outbox {
     queue: Mutex<Queue>,
@@ -23,16 +23,16 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     texts: VecDeque<String>,
-    /// Some were taken and are not written yet.
+    /// Whether messages were taken and are not written yet.
     writing: bool,
     ping: bool,
     close: Option<CloseReason>,
 }
 
-/// What the writer shall do next.
+/// What the writer has to do next.
 #[derive(Debug)]
 pub enum Next {
-    /// Write these, then report them as sent.
+    /// Write these messages, then report them as sent.
     Texts(Vec<String>),
     /// Send a ping.
     Ping,
@@ -56,37 +56,37 @@ impl Outbox {
     pub fn push(&self, text: String) {
         let mut queue = self.lock();
         queue.texts.push_back(text);
-        // Behind another text it needs no word: the writer comes back until it finds nothing.
+        // Wake the writer only for the first text: it continues until the queue is empty.
         if queue.texts.len() == 1 {
             self.filled.notify_one();
         }
     }
 
-    /// Asks for a ping, before what is queued.
+    /// Asks for a ping, to be sent before the queued messages.
     pub fn ping(&self) {
         self.lock().ping = true;
         self.filled.notify_one();
     }
 
-    /// Ends the connection after what is queued, or when that takes too long.
+    /// Ends the connection after the queue has been written, or when that takes too long.
     pub fn close(&self, reason: CloseReason) {
         self.lock().close = Some(reason);
         self.filled.notify_one();
         self.closing.send_replace(Some((reason, CLOSE_TIME)));
     }
 
-    /// Ends the connection at once, even while a write is stuck.
+    /// Ends the connection at once, even while a write blocks.
     pub fn close_now(&self, reason: CloseReason) {
         self.lock().texts.clear();
         self.closing.send_replace(Some((reason, Duration::ZERO)));
     }
 
-    /// Takes back that the writer shall end when the queue is empty.
+    /// Reverses [`close`](Self::close): the writer continues when the queue is empty.
     pub fn keep_writing(&self) {
         self.lock().close = None;
     }
 
-    /// What [`next`](Self::next) gave has been written.
+    /// Reports that the messages from [`next`](Self::next) have been written.
     pub fn written(&self) {
         self.lock().writing = false;
     }
@@ -97,7 +97,7 @@ impl Outbox {
         queue.texts.is_empty() && !queue.writing
     }
 
-    /// Waits until there is something to do: at most `most` messages at a time.
+    /// Waits until there is something to do. Returns at most `most` messages at a time.
     pub async fn next(&self, most: usize) -> Next {
         loop {
             if let Some(next) = self.lock().take(most) {
@@ -107,10 +107,10 @@ impl Outbox {
         }
     }
 
-    /// Returns when the connection must be cut, written to or not.
+    /// Returns when the connection must be cut, even if messages have not been written.
     pub async fn overdue(&self) -> CloseReason {
         let mut closing = self.closing.subscribe();
-        // The sender lives in `self`, so this can only return on the change.
+        // The sender lives in `self`, so this returns only on the change.
         let closing = closing.wait_for(Option::is_some).await.ok().and_then(|closing| *closing);
         match closing {
             Some((reason, time)) => {
@@ -121,19 +121,19 @@ impl Outbox {
         }
     }
 
-    /// Says whether requests of the connection shall be taken.
+    /// Sets whether requests of the connection are read.
     pub fn set_reading(&self, enabled: bool) {
         self.reading.send_replace(enabled);
     }
 
-    /// Whether they are.
+    /// Whether requests of the connection are read.
     pub fn is_reading(&self) -> bool {
         *self.reading.borrow()
     }
 
-    /// Returns when they are.
+    /// Returns when requests of the connection may be read.
     pub async fn may_read(&self) {
-        // The sender lives in `self`, so this can only return on the change.
+        // The sender lives in `self`, so this returns only on the change.
         let _ = self.reading.subscribe().wait_for(|reading| *reading).await;
     }
 

@@ -1,5 +1,5 @@
-//! The daemon's own methods, `bridge/*` and `runtime/*`: each is looked up by its name and called with its
-//! typed params. The broker has parsed the message; here only the params are read, once.
+//! The daemon's own methods, `bridge/*` and `runtime/*`. Each is looked up by name and called with typed params. The
+//! broker has parsed the message; here only the params are parsed, once.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use tracing::{error, info};
 use crate::broker::{Grant, PeerId, Role};
 use crate::hub::Hub;
 
-/// Who calls.
+/// The connection that calls a method.
 struct Caller<'a> {
     hub: &'a Arc<Hub>,
     peer: PeerId,
     role: Role,
 }
 
-/// What a method came to.
+/// The result or error of a method.
 type Answer = Result<Box<RawValue>, WireError>;
 
-/// Calls a method. One that does not exist is an error like any other.
+/// Calls a method. Returns an error if it does not exist.
 pub fn call(
     hub: &Arc<Hub>,
     peer: PeerId,
@@ -74,7 +74,7 @@ pub fn call(
     }
 }
 
-/// One line for each request that has ended; never its content.
+/// Writes one line to the daemon's log for a request that has ended, without its content.
 pub fn log(record: &RequestRecord) {
     let span = tracing::info_span!(
         "request",
@@ -95,7 +95,7 @@ pub fn log(record: &RequestRecord) {
 }
 
 impl Caller<'_> {
-    /// Reads the params, acts, prints the result.
+    /// Parses the params, calls the method, and prints the result.
     fn answer<M: MethodType>(
         &self,
         params: Option<&RawValue>,
@@ -113,7 +113,7 @@ impl Caller<'_> {
         })
     }
 
-    /// As [`answer`](Self::answer), for methods of hosts.
+    /// Like [`answer`](Self::answer), for methods that only hosts may call.
     fn answer_host<M: MethodType>(
         &self,
         params: Option<&RawValue>,

@@ -1,9 +1,9 @@
-//! `bridge-daemon run`: one program, one bridge, one life.
+//! `bridge-daemon run`: a daemon for one program, which ends with the program.
 //!
-//! The program stays in our process group, so the terminal's own signals (Ctrl-C, Ctrl-Z, a resized
-//! window) reach it directly, and reach us too; those we leave to it. Signals that somebody sent to
-//! us by `kill` are passed on. When we are killed outright, the kernel ends the program for us. What
-//! the program itself starts is its own affair, as under any shell.
+//! The program stays in the daemon's process group, so the terminal's own signals (Ctrl-C, Ctrl-Z, a resized window)
+//! reach it directly. They also reach the daemon, which ignores them. Signals that were sent to the daemon by `kill`
+//! are passed on to the program. When the daemon is killed with SIGKILL, Linux ends the program. Processes that the
+//! program has started are not ended, as under any shell.
 
 use std::io;
 use std::process::{ExitCode, ExitStatus, Stdio};
@@ -25,7 +25,7 @@ use crate::daemon::{Daemon, RunFacts};
 use crate::orphans::end_with_us;
 use crate::terminal_host::TerminalHost;
 
-/// The bridge could not start.
+/// Exit code when the daemon could not start.
 pub const CANNOT_START: u8 = 125;
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -36,7 +36,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let name = args.program[0].to_string_lossy().into_owned();
     let facts =
         RunFacts { program: Some(name.clone()), wants_editor: expects_editor, rights: args.rights };
-    // Before anything is published: a signal must find somebody who cleans up.
+    // Before any file is written: a signal must not end the daemon before it can clean up.
     let signals = listen_for_signals()?;
     let daemon = Daemon::start(&args.bridge, args.bridge.host_wait(expects_editor), facts).await?;
     let mut host = JoinSet::new();
@@ -86,7 +86,7 @@ async fn supervise(
             Some(origin) = signals.recv() => {
                 let from_terminal = origin.cause == Cause::Kernel || origin.process.is_none();
                 if from_terminal && matches!(origin.signal, SIGINT | SIGQUIT) {
-                    continue; // The terminal has told the program, too.
+                    continue; // The terminal has sent it to the program, too.
                 }
                 pass_on(&child, origin.signal);
                 if matches!(origin.signal, SIGTERM | SIGHUP) && !asked_to_end {
@@ -111,12 +111,12 @@ async fn supervise(
 fn pass_on(child: &Child, signal: i32) {
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-        // It may have ended already.
+        // An error means that the program has already ended.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Signals with their origin, which tokio's own do not tell.
+/// Receives signals with their origin, which tokio's own signals do not report.
 fn listen_for_signals() -> io::Result<mpsc::UnboundedReceiver<Origin>> {
     let all = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = SignalsInfo::<WithOrigin>::new(all)?;

@@ -1,7 +1,6 @@
 //! `--sandbox [NAME=]DIR`: which children the daemon starts, and with which arguments.
 //!
-//! The daemon knows nothing of what a sandbox does. It passes on the flags as they were given; the program
-//! `sandbox` checks them.
+//! The daemon does not know what a sandbox does. It passes the flags on unchanged; the program `sandbox` checks them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -35,7 +34,7 @@ pub struct Sandbox {
 impl FromStr for Sandbox {
     type Err = String;
 
-    /// What stands before the first `=` is the name if it can be one; otherwise it belongs to the directory.
+    /// The part before the first `=` is the name if it is a valid one; otherwise it belongs to the directory.
     fn from_str(text: &str) -> Result<Self, String> {
         let named = text.split_once('=').filter(|(name, _)| name.parse::<SessionId>().is_ok());
         let (name, directory) = named.unwrap_or((USUAL_NAME, text));
@@ -49,21 +48,21 @@ impl FromStr for Sandbox {
 /// Flags of sandboxes.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SandboxArgs {
-    /// Let clients run shells and change files in this directory; repeat it with names for several. Files
-    /// outside it are out of reach; shells start there and, without --require, can do whatever you can. The
-    /// program `sandbox` must be installed, beside this one or on the PATH
+    /// Let clients run shells and change files in this directory; repeat it with names for several. File
+    /// tools reach nothing outside of it. Shells start there and, without --require, can do whatever you
+    /// can. The program `sandbox` must be installed, beside this one or on the PATH
     #[arg(long, value_name = "[NAME=]DIR")]
     pub sandbox: Vec<Sandbox>,
 
-    /// Refuse to start anything in a sandbox that is confined by less than this: none or landlock.
-    /// Commands and cells can then write only below the workspace and the directory for temporary files
-    /// [default: none]
+    /// Refuse to start shells and kernels that are confined by less than this: none or landlock. With
+    /// landlock, commands and cells can write only below the workspace and the directory for temporary
+    /// files [default: none]
     #[arg(long, value_name = "LEVEL", requires = "sandbox")]
     pub require: Option<OsString>,
 
     /// TCP for commands: all, none, or the ports that they may connect to and listen on, such as
-    /// 80,443,listen:8000. UDP is not governed. Anything but all needs --require landlock, and switches
-    /// off web pages for agents, and cells, which need TCP within this machine [default: all]
+    /// 80,443,listen:8000. UDP is not limited. Anything except all needs --require landlock, and disables
+    /// web pages and cells, which need TCP within this machine [default: all]
     #[arg(long, value_name = "PORTS", requires = "sandbox")]
     pub network: Option<OsString>,
 
@@ -75,7 +74,8 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "MIB", requires = "sandbox")]
     pub limit_memory: Option<OsString>,
 
-    /// Processes of this user, those outside of the sandbox included; root is not bound by it
+    /// Maximum number of processes of this user, including those outside of the sandbox; does not limit
+    /// root
     #[arg(long, value_name = "COUNT", requires = "sandbox")]
     pub limit_processes: Option<OsString>,
 
@@ -83,21 +83,21 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "MIB", requires = "sandbox")]
     pub limit_file_size: Option<OsString>,
 
-    /// Output that is kept of each shell, in MiB; what comes later is lost, and counted [default: 4096, or
-    /// a quarter of the file system on which it is kept]
+    /// Output that is kept of each shell, in MiB; later output is lost, and counted [default: 4096, or a
+    /// quarter of the file system on which it is kept]
     #[arg(long, value_name = "MIB", requires = "sandbox")]
     pub log_quota: Option<OsString>,
 
-    /// The Python for cells of agents; it must have ipykernel [default: the first on the PATH that has it]
+    /// The Python for cells; it must have ipykernel [default: the first on the PATH that has it]
     #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
     pub kernel_python: Option<OsString>,
 
-    /// The Chromium that shows web pages to agents; without it they are fetched as they are [default:
+    /// The Chromium that renders web pages; without it, pages are fetched but not rendered [default:
     /// /usr/bin/chromium]
     #[arg(long, value_name = "PROGRAM", requires = "sandbox")]
     pub browser_program: Option<OsString>,
 
-    /// Let error observations of actions tell where they come from
+    /// Include the source of the error in error observations of actions
     #[arg(long, requires = "sandbox")]
     pub action_traces: bool,
 }
@@ -129,8 +129,8 @@ impl SandboxArgs {
         Ok(sandboxes.chain(edge).collect())
     }
 
-    /// What the holders of the session's host token may register: nothing that belongs to a child or to the
-    /// terminal host, and no tools by which they could read and answer what was meant for a sandbox.
+    /// The grant of the session's host token. It excludes the ids of children and of the terminal host, and the tools
+    /// with which its holder could read and answer requests that were meant for a sandbox.
     pub fn general_grant(&self) -> HostGrant {
         let own = [OPENHANDS, terminal_host::RUNTIME_ID].map(str::to_owned);
         let ids = self.sandbox.iter().map(|sandbox| sandbox.name.clone()).chain(own);
@@ -170,7 +170,7 @@ impl SandboxArgs {
         ];
         let given = given.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?)));
         for (flag, value) in own.into_iter().chain(given) {
-            // In one word, so that a value that begins with a dash is not taken for a flag.
+            // As one argument, so that a value that begins with a dash is not taken for a flag.
             let mut argument = OsString::from(flag);
             argument.push("=");
             argument.push(value);

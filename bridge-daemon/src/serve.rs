@@ -1,4 +1,4 @@
-//! `bridge-daemon serve`: a bridge for the program that started us.
+//! `bridge-daemon serve`: a daemon for the program that started it.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -14,21 +14,22 @@ use tracing::info;
 use crate::config::ServeArgs;
 use crate::daemon::{Daemon, RunFacts};
 
-/// Serves until stdin closes, a signal comes, a host asks, or nobody has been here for long.
+/// Serves until stdin closes, a signal comes, a host asks for the end, or nobody has been connected for
+/// `--idle-timeout`.
 pub async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
-    // Before anybody hears of us: a parent that dies right after that is still ours.
+    // Before the ready line: a parent that dies right after reading it is still detected.
     let parent = Parent::now();
     let wait = args.bridge.host_wait(false);
     let daemon = Daemon::start(&args.bridge, wait, RunFacts::default()).await?;
     announce(&daemon)?;
     let idle = wait_until_idle(&daemon, args.idle_timeout);
     tokio::select! {
-        () = parent_gone(parent) => info!("the starting program is gone"),
-        () = daemon.hub.ended() => info!("a host asked to end"),
-        () = idle => info!("nobody has been connected for long"),
+        () = parent_gone(parent) => info!("ending: the parent has ended"),
+        () = daemon.hub.ended() => info!("ending: a host asked for it"),
+        () = idle => info!("ending: nobody has been connected for --idle-timeout"),
         _ = terminate.recv() => info!("SIGTERM"),
         _ = interrupt.recv() => info!("SIGINT"),
         _ = hang_up.recv() => info!("SIGHUP"),
@@ -37,8 +38,8 @@ pub async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One line on stdout. It holds the secrets only if nobody but the reader of a pipe can see them:
-/// a terminal or a file would keep them.
+/// Prints the ready line to stdout. It contains the tokens only if stdout is a pipe or a socket: a terminal or a file
+/// would keep them.
 fn announce(daemon: &Daemon) -> io::Result<()> {
     let mut line = json!({
         "addr": daemon.addr,
@@ -56,8 +57,8 @@ fn announce(daemon: &Daemon) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Returns when stdin closes, or its other end's process dies. A stdin that cannot tell of anybody's
-/// end (a file, the null device) is not watched: such a daemon ends by signal or when idle.
+/// Returns when stdin closes or the parent dies. If stdin cannot show the end of another process (a file, the null
+/// device), neither is watched: such a daemon ends by a signal or when it is idle.
 async fn parent_gone(parent: Parent) {
     let stdin = io::stdin();
     let piped = is_pipe_or_socket(&stdin);
@@ -65,19 +66,19 @@ async fn parent_gone(parent: Parent) {
         return std::future::pending().await;
     }
     let (closed, stdin_closed) = oneshot::channel::<()>();
-    // A thread of its own: reads of stdin cannot be cancelled, and must not delay our end.
+    // In a separate thread: a read of stdin cannot be cancelled, and must not delay the daemon's end.
     std::thread::spawn(move || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         drop(closed);
     });
     tokio::select! {
         _ = stdin_closed => {}
-        // Some other child of a dead parent may hold the pipe open.
+        // Another child of a dead parent may hold the pipe open.
         () = parent.died(), if piped => {}
     }
 }
 
-/// The process that started us.
+/// The process that started the daemon.
 #[cfg(target_os = "linux")]
 struct Parent(Option<std::os::fd::OwnedFd>);
 
@@ -96,8 +97,8 @@ impl Parent {
     }
 }
 
-/// The process that started us. Without pidfds its id is looked at now and then, and compared with the
-/// one we started under: whoever adopts us need not be process 1.
+/// The process that started the daemon. Without pidfds, the id of the parent is polled and compared with the first one:
+/// the process that becomes the new parent need not be process 1.
 #[cfg(not(target_os = "linux"))]
 struct Parent(Option<rustix::process::Pid>);
 

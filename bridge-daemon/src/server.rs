@@ -1,9 +1,9 @@
-//! The listeners: accept, let the gate decide, hand over.
+//! The listeners: they accept connections, ask the gate, and pass admitted ones on.
 //!
-//! Strangers cost little. A connection that has not passed the gate has 2 s and 8 KiB; there are at
-//! most [`HALF_OPEN`] of them, those that are being turned away included, and a new one pushes the
-//! oldest out, so that they cannot lock others out. Wrong tokens are answered late. When the system has no more file descriptors, accepting
-//! pauses instead of spinning.
+//! Connections that have not passed the gate cost little. Each has 2 s and 8 KiB. There are at most [`HALF_OPEN`] of
+//! them, including those that are being refused, and a new one replaces the oldest, so that they cannot lock others
+//! out. A wrong token is answered with a delay. When the system has no more file descriptors, accepting pauses instead
+//! of spinning.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -24,13 +24,13 @@ use crate::http;
 use crate::hub::Hub;
 use bridge_protocol::Dialect;
 
-/// Connections that have not passed the gate. One more: the oldest is dropped.
+/// Maximum number of connections that have not passed the gate. One more drops the oldest.
 const HALF_OPEN: usize = 64;
-/// How long a connection may take to send its request head. Longer: 408.
+/// How long a connection may take to send its request head. After that it is refused with 408.
 const HEAD_TIME: Duration = Duration::from_secs(2);
-/// How long the answer to a wrong token is held back.
+/// Delay of the answer to a wrong token.
 const PENALTY: Duration = Duration::from_millis(100);
-/// How long a plain request may take.
+/// How long a plain HTTP request may take.
 const HTTP_TIME: Duration = Duration::from_secs(30);
 /// Pause after the system refused to accept, for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Server {
     hub: Arc<Hub>,
     gate: Gate,
-    /// Connections that have passed the gate, at most. One more: 503.
+    /// Maximum number of connections that have passed the gate. One more is refused with 503.
     connections: usize,
     ping_interval: Duration,
     open: AtomicUsize,
@@ -53,7 +53,7 @@ struct HalfOpen {
 }
 
 impl Server {
-    /// A server in front of this hub.
+    /// Creates a server for this hub.
     pub fn new(
         hub: Arc<Hub>,
         gate: Gate,
@@ -70,7 +70,7 @@ impl Server {
         })
     }
 
-    /// Accepts on loopback until dropped.
+    /// Accepts connections on loopback TCP until dropped.
     pub async fn serve_tcp(self: Arc<Self>, listener: TcpListener) -> io::Result<()> {
         let port = listener.local_addr()?.port();
         let accept = || async {
@@ -81,7 +81,7 @@ impl Server {
         self.accept_all(accept, Transport::Tcp { port }).await
     }
 
-    /// Accepts on a Unix socket until dropped. Only the user that runs the daemon comes in.
+    /// Accepts connections on a Unix socket until dropped, only of the user that runs the daemon.
     pub async fn serve_unix(self: Arc<Self>, listener: UnixListener) -> io::Result<()> {
         let own = rustix::process::geteuid().as_raw();
         let accept = || async {
@@ -100,7 +100,7 @@ impl Server {
     where
         F: Future<Output = io::Result<Box<dyn Socket>>>,
     {
-        // Dropped with this future: every connection ends with its listener.
+        // Dropped with this future, so every connection ends with its listener.
         let mut tasks = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -125,7 +125,7 @@ impl Server {
         Ok(())
     }
 
-    /// One connection, from its first byte to its last.
+    /// Serves one connection from its first byte to its last.
     async fn welcome(
         self: Arc<Self>,
         mut socket: Box<dyn Socket>,
@@ -182,7 +182,7 @@ impl Server {
         bytes: Vec<u8>,
     ) {
         let length = Head::parse(&bytes).ok().flatten().map_or(bytes.len(), |head| head.length);
-        // Alone in its segment: the original client throws away what comes with it.
+        // Flushed before anything else is sent: the original client discards bytes that arrive together with it.
         if socket.write_all(answer.as_bytes()).await.is_ok() && socket.flush().await.is_ok() {
             let rest = bytes[length..].to_vec();
             drop(bytes);
@@ -200,7 +200,7 @@ impl Server {
         let goodbye = async {
             socket.write_all(refusal.to_http().as_bytes()).await?;
             socket.shutdown().await?;
-            // Unread bytes would turn our close into a reset that swallows the answer.
+            // Closing with unread bytes would reset the connection, and the answer would be lost.
             let mut discarded = [0; 1024];
             while socket.read(&mut discarded).await? > 0 {}
             io::Result::Ok(())
@@ -233,7 +233,7 @@ impl HalfOpen {
     }
 }
 
-/// One of the places for connections, given back when dropped.
+/// One of the limited places for connections. It becomes free when this is dropped.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {
@@ -242,7 +242,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Reads until the head is complete. `Err(None)` if the other end left before.
+/// Reads until the head is complete. Returns `Err(None)` if the other end closed before.
 async fn read_head(socket: &mut Box<dyn Socket>) -> Result<Vec<u8>, Option<Refusal>> {
     let mut bytes = Vec::with_capacity(1024);
     loop {
@@ -257,15 +257,17 @@ async fn read_head(socket: &mut Box<dyn Socket>) -> Result<Vec<u8>, Option<Refus
     }
 }
 
-/// On a Unix socket only the user that runs the daemon comes in; root has other ways.
+/// Checks that the peer on a Unix socket is the user that runs the daemon. Not even root is admitted; root has other
+/// ways.
 fn check_user(theirs: u32, own: u32) -> io::Result<()> {
     match theirs == own {
         true => Ok(()),
-        false => Err(io::Error::other(format!("user {theirs} is not the owner"))),
+        false => Err(io::Error::other(format!("user {theirs} does not own this daemon"))),
     }
 }
 
-/// The system is out of something; trying again at once would only burn the processor.
+/// Whether the error is temporary resource exhaustion (EMFILE, ENFILE, ENOMEM …). Retrying at once would only waste
+/// processor time.
 fn is_exhaustion(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let exhaustion = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

@@ -38,7 +38,9 @@ pub mod web_page;
 
 pub use error::{ErrorKind, WireError};
 pub use id::{CallId, InvalidSession, RequestId, SessionId};
-pub use message::{Dialect, Event, Message, Notification, Outcome, Rejection, Request, Response};
+pub use message::{
+    DapEvent, Dialect, Message, Notification, Outcome, Rejection, Request, Response,
+};
 pub use method::Method;
 pub use rights::{Right, Rights};
 pub use secret::Secret;

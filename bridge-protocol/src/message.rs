@@ -35,7 +35,7 @@ pub enum Message<'a> {
     /// A message that gets no answer.
     Notification(Notification<'a>),
     /// A `dapEvent`, sent between a client and a host. It gets no answer.
-    Event(Event<'a>),
+    DapEvent(DapEvent<'a>),
     /// An answer to a request that the daemon sent.
     Response(Response<'a>),
 }
@@ -65,7 +65,7 @@ pub struct Notification<'a> {
 
 /// A `dapEvent`, sent between a client and a host.
 #[derive(Debug)]
-pub struct Event<'a> {
+pub struct DapEvent<'a> {
     /// Name of the event, for instance `asyncOperationStarted`.
     pub name: Cow<'a, str>,
     /// Content of the event, if it has any.
@@ -188,13 +188,13 @@ impl<'a> Envelope<'a> {
         if params.is_some_and(|raw| !raw.get().starts_with(['{', '['])) {
             return Err(invalid("\"params\" must be an object or an array"));
         }
-        if name == Event::NAME {
+        if name == DapEvent::NAME {
             let event = match dialect {
-                Dialect::Bridge => Event::from_members(self.event, self.body, None),
-                Dialect::JsonRpc => params.and_then(Event::from_params),
+                Dialect::Bridge => DapEvent::from_members(self.event, self.body, None),
+                Dialect::JsonRpc => params.and_then(DapEvent::from_params),
             };
             return event
-                .map(Message::Event)
+                .map(Message::DapEvent)
                 .ok_or_else(|| invalid("dapEvent without an event name"));
         }
         match (self.id, id.clone()) {
@@ -223,7 +223,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-impl<'a> Event<'a> {
+impl<'a> DapEvent<'a> {
     /// Method of an event in JSON-RPC, and its `type` in the bridge dialect.
     pub const NAME: &'static str = "dapEvent";
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::WireError;
 use crate::id::{CallId, RequestId};
-use crate::message::{Dialect, Event};
+use crate::message::{DapEvent, Dialect};
 
 /// The parts of a host's error object, borrowed.
 #[derive(Debug, Deserialize)]
@@ -97,7 +97,7 @@ pub fn failure_raw(dialect: Dialect, id: Option<&CallId<'_>>, error: &RawValue) 
 }
 
 /// Prints an event: for a client in its own dialect, for a host in JSON-RPC.
-pub fn event(dialect: Dialect, event: &Event<'_>) -> String {
+pub fn event(dialect: Dialect, event: &DapEvent<'_>) -> String {
     let name = quoted(&event.name);
     let [key, body] = member(",\"body\":", event.body);
     match dialect {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn events_name_the_client_for_hosts_and_use_the_dialect_of_clients() {
-        let whole = Event { name: "e\"".into(), body: Some(raw("{ }")), client: Some(3) };
+        let whole = DapEvent { name: "e\"".into(), body: Some(raw("{ }")), client: Some(3) };
         assert_eq!(
             event(Dialect::JsonRpc, &whole),
             r#"{"jsonrpc":"2.0","method":"dapEvent","params":{"event":"e\"","body":{ },"client":3}}"#
@@ -228,7 +228,7 @@ mod tests {
             event(Dialect::Bridge, &whole),
             r#"{"type":"dapEvent","event":"e\"","body":{ }}"#
         );
-        let bare = Event { name: "e".into(), body: None, client: None };
+        let bare = DapEvent { name: "e".into(), body: None, client: None };
         assert_eq!(
             event(Dialect::JsonRpc, &bare),
             r#"{"jsonrpc":"2.0","method":"dapEvent","params":{"event":"e"}}"#

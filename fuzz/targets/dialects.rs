@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use bridge_protocol::{Dialect, Event, Message, Outcome, RequestId, Response, print};
+use bridge_protocol::{Dialect, DapEvent, Message, Outcome, RequestId, Response, print};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 
@@ -29,7 +29,7 @@ fuzz_target!(|text: &str| match Message::parse(text) {
             other => panic!("{printed} became {other:?}"),
         }
     }
-    Ok(Message::Event(event)) => check_event(dialect_of(text), &event),
+    Ok(Message::DapEvent(event)) => check_event(dialect_of(text), &event),
     Ok(Message::Response(response)) => check_response(dialect_of(text), &response),
     Err(rejection) => {
         let dialect = rejection.dialect.unwrap_or(Dialect::JsonRpc);
@@ -39,10 +39,10 @@ fuzz_target!(|text: &str| match Message::parse(text) {
     }
 });
 
-fn check_event(dialect: Dialect, event: &Event<'_>) {
+fn check_event(dialect: Dialect, event: &DapEvent<'_>) {
     let printed = print::event(dialect, event);
     match Message::parse(&printed) {
-        Ok(Message::Event(again)) => {
+        Ok(Message::DapEvent(again)) => {
             assert_eq!((&again.name, again.client), (&event.name, event.client));
             assert_eq!(raw(again.body), raw(event.body));
         }

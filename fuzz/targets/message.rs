@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
     let piece = match message {
         Message::Request(request) => request.params,
         Message::Notification(notification) => notification.params,
-        Message::Event(event) => event.body,
+        Message::DapEvent(event) => event.body,
         Message::Response(response) => match response.outcome {
             Outcome::Success(raw) | Outcome::Failure(raw) => Some(raw),
             Outcome::Malformed => None,

@@ -41,9 +41,9 @@ pub fn use_file(socket: &mut Socket, workspace: &Path, random: &mut StdRng, must
 
 /// Sends one request and checks that it gets exactly one answer: a result, or an error of an allowed kind.
 pub fn request(socket: &mut Socket, method: &str, params: &Value) -> Result<Value, Value> {
-    let id = socket.ask(method, params.clone());
+    let id = socket.send_request(method, params.clone());
     let answer = socket.answer_to(id);
-    let ping = socket.ask("bridge/ping", Value::Null);
+    let ping = socket.send_request("bridge/ping", Value::Null);
     loop {
         let message = socket.receive();
         if message["id"] == ping {

@@ -123,7 +123,7 @@ impl Shells {
         }
         let shell = self.known.get_mut(name).unwrap();
         let params = json!({"shell": name, "command": "seq 1 20000", "stream": true});
-        let id = follower.ask("shell/run", params);
+        let id = follower.send_request("shell/run", params);
         wait_until("the command to have begun", || {
             let now = request(socket, "shell/wait", &json!({"shell": name, "limitMs": 0}));
             now.is_ok_and(|now| now["command"] != shell.latest)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use harness::{
-    Daemon, Program, Socket, binary, command, run_directory, wait_until, wait_until_none,
+    Daemon, Program, Socket, binary, command, run_directory, wait_until, wait_until_complete,
 };
 use nix::sys::signal::Signal;
 use rand::rngs::StdRng;
@@ -201,7 +201,7 @@ impl World {
             let is_child = CHILDREN.iter().any(|child| process.mentions(child));
             is_program || is_child || process.mentions(root)
         };
-        wait_until_none(|| {
+        wait_until_complete(|| {
             let there = self.processes();
             let is_right = there.len() == expected && there.iter().all(is_ours);
             (!is_right).then(|| format!("the {expected} expected processes, not {there:#?}"))

@@ -2,17 +2,17 @@ use harness::{Daemon, SandboxDaemon, kernel_python};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::{Said, finish, say, start};
+use crate::{Output, finish, run, start};
 
-fn act(sandbox: &SandboxDaemon, arguments: &[&str]) -> Said {
-    say(&sandbox.daemon, &[&["act"], arguments].concat())
+fn act(sandbox: &SandboxDaemon, arguments: &[&str]) -> Output {
+    run(&sandbox.daemon, &[&["act"], arguments].concat())
 }
 
 #[track_caller]
 fn check(sandbox: &SandboxDaemon, arguments: &[&str], code: i32, lines: &[&str]) {
-    let said = act(sandbox, arguments);
-    assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.stderr);
-    assert_eq!(said.lines, lines, "{arguments:?}");
+    let output = act(sandbox, arguments);
+    assert_eq!(output.code, Some(code), "{arguments:?}: {}", output.stderr);
+    assert_eq!(output.lines, lines, "{arguments:?}");
 }
 
 #[test]
@@ -32,19 +32,23 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
     let mut program = start(&sandbox.daemon, &["act", "run", "-"]);
     program.write("cat <<'E'\n$HOME \"x\"\nE\n");
     assert_eq!(finish(program).lines, ["$HOME \"x\""]);
-    let said = act(&sandbox, &["run", "--json", "(exit 3)"]);
-    let observation: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    let output = act(&sandbox, &["run", "--json", "(exit 3)"]);
+    let observation: Value = serde_json::from_str(&output.lines[0]).unwrap();
     assert_eq!(
         json!([
-            said.code,
+            output.code,
             observation["observation"],
             observation["extras"]["metadata"]["exit_code"]
         ]),
         json!([3, "run", 3])
     );
-    let said = act(&sandbox, &["run", "a\nb"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("Cannot execute multiple commands at once"), "{}", said.stderr);
+    let output = act(&sandbox, &["run", "a\nb"]);
+    assert_eq!(output.code, Some(1));
+    assert!(
+        output.stderr.contains("Cannot execute multiple commands at once"),
+        "{}",
+        output.stderr
+    );
     check(&sandbox, &["close"], 0, &[]);
     check(&sandbox, &["run", "pwd"], 0, &[above.to_str().unwrap()]);
 }
@@ -52,10 +56,10 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
 #[test]
 fn long_output_is_printed_completely() {
     let sandbox = SandboxDaemon::start();
-    let said = act(&sandbox, &["run", "seq 1 300000"]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    assert_eq!(said.lines.len(), 300_000);
-    assert!(said.lines.iter().zip(1..).all(|(line, n)| *line == n.to_string()), "in order");
+    let output = act(&sandbox, &["run", "seq 1 300000"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert_eq!(output.lines.len(), 300_000);
+    assert!(output.lines.iter().zip(1..).all(|(line, n)| *line == n.to_string()), "in order");
 }
 
 #[test]
@@ -64,21 +68,21 @@ fn a_command_that_keeps_running_is_reported_and_can_get_input() {
     let ask = "echo ready; read x; echo got $x";
     // Start the shell first, so that its start does not use up the timeout.
     check(&sandbox, &["run", "true"], 0, &[]);
-    let said = act(&sandbox, &["--timeout", "3", "run", ask]);
+    let output = act(&sandbox, &["--timeout", "3", "run", ask]);
     assert_eq!(
-        (said.code, &*said.lines),
+        (output.code, &*output.lines),
         (Some(124), &["ready".to_owned()][..]),
         "{}",
-        said.stderr
+        output.stderr
     );
-    assert!(said.stderr.contains("timed out after 2.5 seconds"), "{}", said.stderr);
-    let said = act(&sandbox, &["run", "echo no"]);
-    assert_eq!(said.code, Some(124));
-    assert!(said.stderr.contains("NOT executed"), "{}", said.stderr);
-    let said = act(&sandbox, &["run", "--input", "it"]);
-    assert_eq!((said.code, said.lines.last().map(String::as_str)), (Some(0), Some("got it")));
-    let said = act(&sandbox, &["run", ""]);
-    assert_eq!(said.lines, ["ERROR: No previous running command to retrieve logs from."]);
+    assert!(output.stderr.contains("timed out after 2.5 seconds"), "{}", output.stderr);
+    let output = act(&sandbox, &["run", "echo no"]);
+    assert_eq!(output.code, Some(124));
+    assert!(output.stderr.contains("NOT executed"), "{}", output.stderr);
+    let output = act(&sandbox, &["run", "--input", "it"]);
+    assert_eq!((output.code, output.lines.last().map(String::as_str)), (Some(0), Some("got it")));
+    let output = act(&sandbox, &["run", ""]);
+    assert_eq!(output.lines, ["ERROR: No previous running command to retrieve logs from."]);
 }
 
 #[test]
@@ -128,21 +132,21 @@ fn file_subcommands_do_as_they_say() {
         (&["rm", "d"], "is a directory"),
         (&["browse", "missing.html"], "does not exist"),
     ] {
-        let said = act(&sandbox, arguments);
-        assert_eq!(said.code, Some(1), "{arguments:?}");
-        assert!(said.stderr.contains(words), "{}", said.stderr);
+        let output = act(&sandbox, arguments);
+        assert_eq!(output.code, Some(1), "{arguments:?}");
+        assert!(output.stderr.contains(words), "{}", output.stderr);
     }
-    let said = act(&sandbox, &["--json", "read", "missing"]);
-    let observation: Value = serde_json::from_str(&said.lines[0]).unwrap();
-    assert_eq!(json!([said.code, observation["extras"]["error_id"]]), json!([1, "not_found"]));
-    assert_eq!(said.lines.len(), 1);
+    let output = act(&sandbox, &["--json", "read", "missing"]);
+    let observation: Value = serde_json::from_str(&output.lines[0]).unwrap();
+    assert_eq!(json!([output.code, observation["extras"]["error_id"]]), json!([1, "not_found"]));
+    assert_eq!(output.lines.len(), 1);
 }
 
 #[test]
 fn cells_print_and_are_interrupted() {
     let sandbox = SandboxDaemon::start_with(&["--kernel-python", kernel_python()]);
     check(&sandbox, &["ipython", "print('six'); x = 6; x * 7"], 0, &["six", "42"]);
-    assert_eq!(say(&sandbox.daemon, &["act", "ipython", "1/0"]).code, Some(1));
+    assert_eq!(run(&sandbox.daemon, &["act", "ipython", "1/0"]).code, Some(1));
     let mut program = start(&sandbox.daemon, &["act", "ipython", "-"]);
     program.write("print('ready', flush=True)\nimport time\ntime.sleep(1000)\n");
     program.close_stdin();
@@ -150,12 +154,12 @@ fn cells_print_and_are_interrupted() {
     program.signal(Signal::SIGINT);
     assert_eq!(finish(program).code, Some(130));
     check(&sandbox, &["ipython", "x + 1"], 0, &["7"]);
-    let said = act(&sandbox, &["ipython", "print('x' * 20_000_000); raise Exception('the end')"]);
-    assert_eq!(said.code, Some(1));
-    assert_eq!(said.lines.last().unwrap(), "Exception: the end");
-    let (bytes, _) = said.stderr.split_once(" bytes of output were left out").unwrap();
+    let output = act(&sandbox, &["ipython", "print('x' * 20_000_000); raise Exception('the end')"]);
+    assert_eq!(output.code, Some(1));
+    assert_eq!(output.lines.last().unwrap(), "Exception: the end");
+    let (bytes, _) = output.stderr.split_once(" bytes of output were left out").unwrap();
     let bytes = bytes.strip_prefix("bridge-client: ").unwrap();
-    assert!(said.lines.contains(&format!("[{bytes} bytes of output were omitted here.]")));
+    assert!(output.lines.contains(&format!("[{bytes} bytes of output were omitted here.]")));
     let anew = "[A new kernel was started; variables of an earlier one are lost.]";
     check(&sandbox, &["restart-kernel"], 0, &[anew]);
     check(&sandbox, &["ipython", "'x' in globals()"], 0, &["False"]);
@@ -164,7 +168,7 @@ fn cells_print_and_are_interrupted() {
 #[test]
 fn without_a_sandbox_the_error_names_the_flag() {
     let daemon = Daemon::start();
-    let said = say(&daemon, &["act", "run", "true"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("--sandbox DIR"), "{}", said.stderr);
+    let output = run(&daemon, &["act", "run", "true"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("--sandbox DIR"), "{}", output.stderr);
 }

@@ -3,7 +3,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::relays::scripted_tools;
-use crate::{finish, say, start};
+use crate::{finish, run, start};
 
 fn ran(ended: &str, more: Value) -> Value {
     let mut result =
@@ -29,18 +29,22 @@ fn cells_print_their_text_and_the_exit_code_shows_how_they_ended() {
         ("fine", 0, &["(pictures: 1; --json prints them)"][..]),
         ("wrong", 1, &[]),
         ("slow", 124, &["7 bytes of output were left out", "give it more time with --limit"]),
-        ("dead", 1, &["the kernel died under the cell", "without earlier variables"]),
+        ("dead", 1, &["the kernel died while the cell ran", "without earlier variables"]),
     ] {
-        let said = say(&daemon, &["cell", "run", code]);
-        assert_eq!((said.code, said.lines), (Some(exit), vec!["a".to_owned(), "b".to_owned()]));
-        assert!(words.iter().all(|words| said.stderr.contains(words)), "{code}: {}", said.stderr);
+        let output = run(&daemon, &["cell", "run", code]);
+        assert_eq!((output.code, output.lines), (Some(exit), vec!["a".to_owned(), "b".to_owned()]));
+        assert!(
+            words.iter().all(|words| output.stderr.contains(words)),
+            "{code}: {}",
+            output.stderr
+        );
     }
     let mut program =
         start(&daemon, &["cell", "run", "--json", "--restart", "--limit", "1.5", "-"]);
     program.write("fine");
-    let said = finish(program);
-    assert_eq!(serde_json::from_str::<Value>(&said.lines[0]).unwrap()["ended"], "finished");
-    assert_eq!(say(&daemon, &["cell", "restart", "--shell", "s1"]).code, Some(0));
+    let output = finish(program);
+    assert_eq!(serde_json::from_str::<Value>(&output.lines[0]).unwrap()["ended"], "finished");
+    assert_eq!(run(&daemon, &["cell", "restart", "--shell", "s1"]).code, Some(0));
     let log = std::fs::read_to_string(log).unwrap();
     let params = json!({"code": "fine", "limitMs": 1500.0, "restart": true, "shell": "main"});
     for params in [params, json!({"shell": "s1"})] {
@@ -52,10 +56,10 @@ fn cells_print_their_text_and_the_exit_code_shows_how_they_ended() {
 #[test]
 fn on_a_terminal_the_output_of_a_cell_is_streamed() {
     let daemon = Daemon::start();
-    let gate = daemon.runtime_directory().join("gate");
-    nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let fifo = daemon.runtime_directory().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let rules = json!({"runtimeId": "w1", "rules": [{
-        "method": "cell/run", "when": {"stream": true}, "progress": [{"text": "early\n"}], "gate": gate,
+        "method": "cell/run", "when": {"stream": true}, "progress": [{"text": "early\n"}], "fifo": fifo,
         "result": ran("raised", json!({"text": "early\n"})),
     }]});
     let (_host, _) = scripted_tools(&daemon, &rules);
@@ -65,7 +69,7 @@ fn on_a_terminal_the_output_of_a_cell_is_streamed() {
     let line = format!("{} cell run x", client.get_program().display());
     let mut terminal = Program::start(script.args(["-qefc", &line, "/dev/null"]));
     terminal.line_with("early");
-    std::fs::write(&gate, "").unwrap();
+    std::fs::write(&fifo, "").unwrap();
     assert_eq!(terminal.wait().code(), Some(1));
     assert_eq!(terminal.rest(), [""; 0], "the text is not printed twice");
 }
@@ -84,30 +88,30 @@ fn pages_are_printed_and_their_pictures_saved() {
     ]});
     let (_host, _) = scripted_tools(&daemon, &rules);
     let picture = daemon.runtime_directory().join("page.png");
-    let said =
-        say(&daemon, &["page", "browse", "http://a/", "--picture", picture.to_str().unwrap()]);
-    assert_eq!((said.code, &said.lines[..]), (Some(0), &["A title".to_owned()][..]));
+    let output =
+        run(&daemon, &["page", "browse", "http://a/", "--picture", picture.to_str().unwrap()]);
+    assert_eq!((output.code, &output.lines[..]), (Some(0), &["A title".to_owned()][..]));
     assert_eq!(std::fs::read(&picture).unwrap(), b"\x89PNG\r\n\x1a\n");
-    let said = say(&daemon, &["page", "browse", "http://b/", "--limit", "0.5"]);
-    assert_eq!((said.code, &said.lines[..]), (Some(1), &["half".to_owned()][..]));
-    assert!(said.stderr.contains("it took too long"), "{}", said.stderr);
-    let said =
-        say(&daemon, &["page", "browse", "http://c/", "--picture", picture.to_str().unwrap()]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.contains("there is no picture of the page"), "{}", said.stderr);
+    let output = run(&daemon, &["page", "browse", "http://b/", "--limit", "0.5"]);
+    assert_eq!((output.code, &output.lines[..]), (Some(1), &["half".to_owned()][..]));
+    assert!(output.stderr.contains("it took too long"), "{}", output.stderr);
+    let output =
+        run(&daemon, &["page", "browse", "http://c/", "--picture", picture.to_str().unwrap()]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("there is no picture of the page"), "{}", output.stderr);
 }
 
 #[test]
 fn cells_run_in_the_kernel_of_a_shell() {
     let sandbox = SandboxDaemon::start_with(&["--kernel-python", kernel_python()]);
-    let cell = |arguments: &[&str]| say(&sandbox.daemon, &[&["cell"], arguments].concat());
+    let cell = |arguments: &[&str]| run(&sandbox.daemon, &[&["cell"], arguments].concat());
     let check = |arguments: &[&str], code: i32, lines: &[&str]| {
-        let said = cell(arguments);
-        assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.stderr);
-        assert_eq!(said.lines, lines, "{arguments:?}");
+        let output = cell(arguments);
+        assert_eq!(output.code, Some(code), "{arguments:?}: {}", output.stderr);
+        assert_eq!(output.lines, lines, "{arguments:?}");
     };
     let environment = "mkdir sub; cd sub; export NAME=World";
-    assert_eq!(say(&sandbox.daemon, &["shell", "run", environment]).code, Some(0));
+    assert_eq!(run(&sandbox.daemon, &["shell", "run", environment]).code, Some(0));
     check(&["run", "import os; print(os.environ['NAME']); x = 6; x * 7"], 0, &["World", "42"]);
     check(&["run", "os.path.basename(os.getcwd())"], 0, &["'sub'"]);
     check(&["run", "--shell", "other", "'x' in globals()"], 0, &["False"]);
@@ -141,11 +145,11 @@ fn pages_of_the_workspace_are_shown() {
         &["page", "browse", "docs/page.html"][..],
         &["page", "--in", docs.to_str().unwrap(), "browse", "page.html"],
     ] {
-        let said = say(&sandbox.daemon, arguments);
-        assert_eq!(said.code, Some(0), "{}", said.stderr);
-        assert!(said.lines.iter().any(|line| line.contains("A title")), "{:?}", said.lines);
+        let output = run(&sandbox.daemon, arguments);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        assert!(output.lines.iter().any(|line| line.contains("A title")), "{:?}", output.lines);
     }
-    let said = say(&sandbox.daemon, &["page", "browse", "missing.html"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("missing.html"), "{}", said.stderr);
+    let output = run(&sandbox.daemon, &["page", "browse", "missing.html"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("missing.html"), "{}", output.stderr);
 }

@@ -1,10 +1,10 @@
 use harness::Daemon;
 use serde_json::{Value, json};
 
-use crate::{finish, say, start};
+use crate::{finish, run, start};
 
 /// Runs the command line while a host answers one request. Returns the request and the output.
-fn answered(daemon: &Daemon, arguments: &[&str], result: Value) -> (Value, crate::Said) {
+fn answered(daemon: &Daemon, arguments: &[&str], result: Value) -> (Value, crate::Output) {
     let mut host = daemon.host("h");
     let program = start(daemon, arguments);
     let request = host.request();
@@ -24,17 +24,17 @@ fn call_takes_names_with_and_without_prefix_and_params_in_three_ways() {
         ("vscode/executeCommand", "vscode/executeCommand"),
         ("get_chat_history", "vscode/getChatHistory"),
     ] {
-        let (request, said) =
+        let (request, output) =
             answered(&daemon, &["call", name, r#"{"message": "a b"}"#], json!({"x": [1, null]}));
         assert_eq!(
             (&request["method"], &request["params"]["message"]),
             (&json!(canonical), &json!("a b"))
         );
         assert_eq!(
-            (said.code, said.lines),
+            (output.code, output.lines),
             (Some(0), vec![r#"{"x":[1,null]}"#.to_owned()]),
             "{}",
-            said.stderr
+            output.stderr
         );
     }
     let (request, _) = answered(
@@ -73,33 +73,33 @@ fn results_are_printed_byte_for_byte() {
 #[test]
 fn own_methods_can_be_called() {
     let daemon = Daemon::start();
-    let said = say(&daemon, &["call", "bridge/ping"]);
-    assert_eq!((said.code, said.lines), (Some(0), vec!["{}".to_owned()]));
-    let said = say(&daemon, &["call", "runtime/list"]);
-    assert_eq!(said.lines, ["[]"]);
+    let output = run(&daemon, &["call", "bridge/ping"]);
+    assert_eq!((output.code, output.lines), (Some(0), vec!["{}".to_owned()]));
+    let output = run(&daemon, &["call", "runtime/list"]);
+    assert_eq!(output.lines, ["[]"]);
 }
 
 #[test]
 fn chat_prints_the_answer_and_passes_its_options() {
     let daemon = Daemon::start();
     let arguments = ["--timeout", "7.5", "chat", "--model", "small", "--conversation", "c", "2+2?"];
-    let (request, said) = answered(&daemon, &arguments, json!({"response": "four\nof course"}));
+    let (request, output) = answered(&daemon, &arguments, json!({"response": "four\nof course"}));
     let expected =
         json!({"message": "2+2?", "model": "small", "conversationId": "c", "timeout": 7500});
     assert_eq!(request["params"], expected);
-    assert_eq!(said.lines, ["four", "of course"]);
+    assert_eq!(output.lines, ["four", "of course"]);
 }
 
 #[test]
 fn a_blocked_chat_has_its_own_exit_code() {
     let daemon = Daemon::start();
-    let (_, said) = answered(
+    let (_, output) = answered(
         &daemon,
         &["chat", "x"],
         json!({"response": "", "blocked": true, "blockedReason": "no_model"}),
     );
-    assert_eq!((said.code, said.lines.len()), (Some(8), 0));
-    assert!(said.stderr.contains("no_model"), "{}", said.stderr);
+    assert_eq!((output.code, output.lines.len()), (Some(8), 0));
+    assert!(output.stderr.contains("no_model"), "{}", output.stderr);
 }
 
 #[test]
@@ -107,37 +107,37 @@ fn show_message_execute_command_and_history() {
     let daemon = Daemon::start();
     let arguments =
         ["show-message", "--level", "warning", "--button", "Yes", "--button", "No", "Sure?"];
-    let (request, said) = answered(&daemon, &arguments, json!({"choice": "No"}));
+    let (request, output) = answered(&daemon, &arguments, json!({"choice": "No"}));
     assert_eq!(
         (&request["params"]["level"], &request["params"]["buttons"]),
         (&json!("warning"), &json!(["Yes", "No"]))
     );
-    assert_eq!(said.lines, ["No"]);
-    let (request, said) =
+    assert_eq!(output.lines, ["No"]);
+    let (request, output) =
         answered(&daemon, &["execute-command", "x.y", "[1]", "plain"], json!({"result": "done"}));
     assert_eq!(
         (&request["params"]["command"], &request["params"]["args"]),
         (&json!("x.y"), &json!([[1], "plain"]))
     );
-    assert_eq!(said.lines, ["done"]);
+    assert_eq!(output.lines, ["done"]);
     let messages = json!({"messages": [{"role": "user", "content": "q", "timestamp": 0}]});
-    let (request, said) = answered(&daemon, &["history", "c1", "--limit", "3"], messages);
+    let (request, output) = answered(&daemon, &["history", "c1", "--limit", "3"], messages);
     assert_eq!(
         (&request["params"]["conversationId"], &request["params"]["limit"]),
         (&json!("c1"), &json!(3))
     );
-    assert!(said.lines.join(" ").contains('q'));
+    assert!(output.lines.join(" ").contains('q'));
 }
 
 #[test]
 fn status_and_list_show_the_daemon_without_its_secrets() {
     let daemon = Daemon::start();
-    let status = say(&daemon, &["--json", "status"]);
+    let status = run(&daemon, &["--json", "status"]);
     let status: Value = serde_json::from_str(&status.lines.join("")).unwrap();
     assert_eq!(status["session"], daemon.ready["session"]);
     for flags in [&["list"][..], &["--json", "list"]] {
-        let said = say(&daemon, flags);
-        let text = said.lines.join("\n");
+        let output = run(&daemon, flags);
+        let text = output.lines.join("\n");
         assert!(text.contains(daemon.text("session")), "{text}");
         assert!(!text.contains(daemon.text("token")) && !text.contains(daemon.text("hostToken")));
     }
@@ -167,7 +167,7 @@ fn record_of_a_call(
 ) -> Value {
     let mut line = None;
     harness::wait_until("a line of the tail", || {
-        client.ask("vscode/chat", json!({"message": "private"}));
+        client.send_request("vscode/chat", json!({"message": "private"}));
         let request = host.request();
         host.answer(&request, json!("private"));
         client.receive();
@@ -181,9 +181,9 @@ fn record_of_a_call(
 fn completions_are_printed_for_each_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let daemon = Daemon::start();
-        let said = say(&daemon, &["completions", shell]);
-        assert_eq!(said.code, Some(0));
-        assert!(said.lines.join("\n").contains("show-message"));
+        let output = run(&daemon, &["completions", shell]);
+        assert_eq!(output.code, Some(0));
+        assert!(output.lines.join("\n").contains("show-message"));
     }
 }
 

@@ -2,19 +2,19 @@ use harness::{Daemon, Program, run_directory};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::{Said, finish, say, start};
+use crate::{Output, finish, run, start};
 
 /// Checks the exit code, and that stderr is one line with these words.
 #[track_caller]
-fn explains(said: &Said, code: i32, words: &[&str]) {
-    assert_eq!(said.code, Some(code), "{}", said.stderr);
-    assert_eq!(said.stderr.lines().count(), 1, "{}", said.stderr);
+fn explains(output: &Output, code: i32, words: &[&str]) {
+    assert_eq!(output.code, Some(code), "{}", output.stderr);
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
     for word in words {
-        assert!(said.stderr.contains(word), "no {word:?} in {}", said.stderr);
+        assert!(output.stderr.contains(word), "no {word:?} in {}", output.stderr);
     }
 }
 
-fn outside(arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+fn outside(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let directory = run_directory();
     let mut command = harness::command(harness::binary("bridge-client"));
     command
@@ -45,19 +45,19 @@ fn the_error_names_an_address_that_is_dead_or_invalid() {
 fn a_wrong_token_is_refused_without_being_shown() {
     let daemon = Daemon::start();
     let mut command = daemon.run_command("bridge-client");
-    let said =
+    let output =
         finish(Program::start(command.args(["chat", "x"]).env("RUN_BRIDGE_TOKEN", "f".repeat(64))));
-    explains(&said, 5, &["token"]);
-    assert!(!said.stderr.contains("ffff"));
+    explains(&output, 5, &["token"]);
+    assert!(!output.stderr.contains("ffff"));
 }
 
 #[test]
 fn each_kind_of_failed_request_has_its_exit_code() {
     let daemon = Daemon::start_with(&["--host-wait", "0"]);
-    explains(&say(&daemon, &["chat", "x"]), 7, &["VS Code"]);
-    explains(&say(&daemon, &["call", "nothing/like-it"]), 1, &["nothing/like-it"]);
+    explains(&run(&daemon, &["chat", "x"]), 7, &["VS Code"]);
+    explains(&run(&daemon, &["call", "nothing/like-it"]), 1, &["nothing/like-it"]);
     let mut host = daemon.host("h");
-    explains(&say(&daemon, &["--timeout", "0.2", "chat", "x"]), 6, &["timed out"]);
+    explains(&run(&daemon, &["--timeout", "0.2", "chat", "x"]), 6, &["timed out"]);
     assert_eq!(host.request()["method"], "vscode/chat");
     assert_eq!(host.receive()["method"], "$/cancelRequest");
     let program = start(&daemon, &["chat", "x"]);
@@ -69,8 +69,8 @@ fn each_kind_of_failed_request_has_its_exit_code() {
 #[test]
 fn with_json_the_error_is_json_too() {
     let daemon = Daemon::start_with(&["--host-wait", "0"]);
-    let said = say(&daemon, &["--json", "chat", "x"]);
-    let error: Value = serde_json::from_str(&said.lines.join("")).unwrap();
+    let output = run(&daemon, &["--json", "chat", "x"]);
+    let error: Value = serde_json::from_str(&output.lines.join("")).unwrap();
     assert_eq!(
         (&error["error"]["code"], &error["error"]["kind"]),
         (&json!(-32050), &json!("HostUnavailable"))
@@ -115,8 +115,8 @@ fn bad_usage_is_explained() {
         &["host", "--rules", "/nonexistent/rules.json"],
         &["dance"],
     ] {
-        let said = say(&daemon, arguments);
-        assert_eq!(said.code, Some(2), "{arguments:?}: {}", said.stderr);
-        assert!(!said.stderr.is_empty(), "{arguments:?}");
+        let output = run(&daemon, arguments);
+        assert_eq!(output.code, Some(2), "{arguments:?}: {}", output.stderr);
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
     }
 }

@@ -4,17 +4,17 @@ use harness::SandboxDaemon;
 use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
-use crate::{Said, finish, say, start};
+use crate::{Output, finish, run, start};
 
-fn file(sandbox: &SandboxDaemon, arguments: &[&str]) -> Said {
-    say(&sandbox.daemon, &[&["file"], arguments].concat())
+fn file(sandbox: &SandboxDaemon, arguments: &[&str]) -> Output {
+    run(&sandbox.daemon, &[&["file"], arguments].concat())
 }
 
 #[track_caller]
 fn check(daemon: &SandboxDaemon, arguments: &[&str], code: i32, lines: &[&str]) {
-    let said = file(daemon, arguments);
-    assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.stderr);
-    assert_eq!(said.lines, lines, "{arguments:?}");
+    let output = file(daemon, arguments);
+    assert_eq!(output.code, Some(code), "{arguments:?}: {}", output.stderr);
+    assert_eq!(output.lines, lines, "{arguments:?}");
 }
 
 #[test]
@@ -60,24 +60,24 @@ fn file_subcommands_do_as_they_say() {
     assert_eq!(finish(program).code, Some(0));
     let binary = std::fs::read(daemon.workspace().join("binary")).unwrap();
     assert_eq!(binary, b"\x89PNG\r\n\x1a\n\xff\0");
-    let said = file(&daemon, &["--json", "read", "binary"]);
-    let mut media: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    let output = file(&daemon, &["--json", "read", "binary"]);
+    let mut media: Value = serde_json::from_str(&output.lines[0]).unwrap();
     assert!(media.as_object_mut().unwrap().remove("version").unwrap().is_string(), "{media}");
     let expected = json!({"kind": "media", "mediaType": "image/png", "base64": "iVBORw0KGgr/AA=="});
     assert_eq!(media, expected);
     std::fs::write(daemon.workspace().join("big"), "x".repeat(11 << 20)).unwrap();
     assert!(file(&daemon, &["read", "big"]).stderr.contains("big"));
-    let said = file(&daemon, &["read", "big", "--limit-bytes", "12000000"]);
-    assert_eq!(said.lines[0].len(), 11 << 20, "{}", said.stderr);
+    let output = file(&daemon, &["read", "big", "--limit-bytes", "12000000"]);
+    assert_eq!(output.lines[0].len(), 11 << 20, "{}", output.stderr);
     for (arguments, code, words) in [
         (&["read", "../secret"][..], 1, "leads out of the workspace"),
         (&["read", "missing"], 1, "does not exist"),
         (&["rm", "src"], 1, "is a directory"),
         (&["read", "src/a.py", "--lines", "x"], 2, "FIRST:LAST"),
     ] {
-        let said = file(&daemon, arguments);
-        assert_eq!(said.code, Some(code), "{arguments:?}");
-        assert!(said.stderr.contains(words), "{}", said.stderr);
+        let output = file(&daemon, arguments);
+        assert_eq!(output.code, Some(code), "{arguments:?}");
+        assert!(output.stderr.contains(words), "{}", output.stderr);
     }
 }
 
@@ -97,16 +97,16 @@ fn unreadable_files_and_directories_are_counted() {
         (&["glob", "*"], &["a"]),
         (&["grep", "x"], &["a:1:x"]),
     ] {
-        let said = file(&daemon, arguments);
-        assert_eq!(said.lines, lines, "{}", said.stderr);
+        let output = file(&daemon, arguments);
+        assert_eq!(output.lines, lines, "{}", output.stderr);
         assert_eq!(
-            said.stderr, "(files or directories that could not be read: 1)\n",
+            output.stderr, "(files or directories that could not be read: 1)\n",
             "{arguments:?}"
         );
     }
-    let said = file(&daemon, &["list", "--limit", "1"]);
-    assert_eq!(said.lines.len(), 1);
-    assert!(said.stderr.contains("there are more: raise --limit"), "{}", said.stderr);
+    let output = file(&daemon, &["list", "--limit", "1"]);
+    assert_eq!(output.lines.len(), 1);
+    assert!(output.stderr.contains("there are more: raise --limit"), "{}", output.stderr);
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn a_change_of_the_owner_of_a_file_is_reported() {
         &["cp", "--replace", "b", "a"],
     ] {
         chown(&path, Some(65534), Some(65534)).unwrap();
-        let said = file(&daemon, arguments);
-        assert_eq!(said.code, Some(0), "{}", said.stderr);
-        assert!(said.stderr.contains("belongs to the daemon's user now"), "{arguments:?}");
+        let output = file(&daemon, arguments);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        assert!(output.stderr.contains("belongs to the daemon's user now"), "{arguments:?}");
     }
     assert_eq!(file(&daemon, &["write", "a", "x"]).stderr, "", "it is ours by now");
 }
@@ -150,17 +150,17 @@ fn relative_paths_begin_at_the_directory_of_the_in_flag() {
     check(&daemon, &["grep", "--in", below, "one", "a"], 0, &["a:1:one"]);
     let absolute = format!("{below}/a");
     check(&daemon, &["read", "--in", "/no/such", &absolute], 0, &["one"]);
-    let said = file(&daemon, &["read", "--in", "no/such", "a"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.contains("no such directory"), "{}", said.stderr);
+    let output = file(&daemon, &["read", "--in", "no/such", "a"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("no such directory"), "{}", output.stderr);
 }
 
 #[test]
 fn a_file_that_has_moved_on_is_not_changed() {
     let daemon = SandboxDaemon::start();
     let version = || {
-        let said = file(&daemon, &["--json", "read", "a"]);
-        let read: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        let output = file(&daemon, &["--json", "read", "a"]);
+        let read: Value = serde_json::from_str(&output.lines[0]).unwrap();
         read["version"].as_str().unwrap().to_owned()
     };
     check(&daemon, &["write", "a", "one\n"], 0, &[]);
@@ -170,9 +170,9 @@ fn a_file_that_has_moved_on_is_not_changed() {
         &["write", "a", "three\n", "--if-version", &first][..],
         &["edit", "a", "--old", "two", "--new", "three", "--if-version", &first],
     ] {
-        let said = file(&daemon, &[&["--json"], arguments].concat());
-        assert_eq!(said.code, Some(1));
-        let failed: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        let output = file(&daemon, &[&["--json"], arguments].concat());
+        assert_eq!(output.code, Some(1));
+        let failed: Value = serde_json::from_str(&output.lines[0]).unwrap();
         assert_eq!(failed["error"]["kind"], "Conflict", "{failed}");
     }
     check(&daemon, &["read", "a"], 0, &["two"]);

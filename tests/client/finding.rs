@@ -7,8 +7,8 @@ use crate::finish;
 #[test]
 fn one_daemon_is_found_by_its_file() {
     let daemon = Daemon::start();
-    let said = finish(Program::start(daemon.command("bridge-client").args(["--json", "status"])));
-    let status: Value = serde_json::from_str(&said.lines.join("")).unwrap();
+    let output = finish(Program::start(daemon.command("bridge-client").args(["--json", "status"])));
+    let status: Value = serde_json::from_str(&output.lines.join("")).unwrap();
     assert_eq!(status["session"], daemon.ready["session"]);
 }
 
@@ -17,35 +17,35 @@ fn with_several_daemons_one_must_be_chosen() {
     let one = Daemon::start_with(&["--session", "one"]);
     let two = Program::start(one.command("bridge-daemon").args(["serve", "--session", "two"]));
     two.line();
-    let said = finish(Program::start(one.command("bridge-client").arg("status")));
-    assert_eq!(said.code, Some(3));
+    let output = finish(Program::start(one.command("bridge-client").arg("status")));
+    assert_eq!(output.code, Some(3));
     for word in ["one", "two", "--session"] {
-        assert!(said.stderr.contains(word), "{}", said.stderr);
+        assert!(output.stderr.contains(word), "{}", output.stderr);
     }
     for session in ["one", "two"] {
-        let said = finish(Program::start(one.command("bridge-client").args([
+        let output = finish(Program::start(one.command("bridge-client").args([
             "--session",
             session,
             "--json",
             "status",
         ])));
-        let status: Value = serde_json::from_str(&said.lines.join("")).unwrap();
+        let status: Value = serde_json::from_str(&output.lines.join("")).unwrap();
         assert_eq!(status["session"], session);
     }
-    let said =
+    let output =
         finish(Program::start(one.command("bridge-client").args(["--session", "three", "status"])));
-    assert_eq!(said.code, Some(3), "{}", said.stderr);
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
 }
 
 #[test]
 fn variables_come_before_files_and_their_families_do_not_mix() {
     let (daemon, other) = (Daemon::start(), Daemon::start());
     let session = |command: &mut std::process::Command| {
-        let said = finish(Program::start(command));
-        let text = said.lines.join("");
+        let output = finish(Program::start(command));
+        let text = output.lines.join("");
         serde_json::from_str::<Value>(&text)
             .map(|status| status["session"].as_str().unwrap_or_default().to_owned())
-            .unwrap_or(said.stderr)
+            .unwrap_or(output.stderr)
     };
     let mut command = daemon.command("bridge-client");
     command.args(["--json", "status"]);
@@ -78,10 +78,10 @@ fn a_daemon_is_found_by_its_unix_socket() {
         daemon.files().join(format!("{}.sock", daemon.text("session"))).display()
     );
     let mut command = daemon.run_command("bridge-client");
-    let said = finish(Program::start(
+    let output = finish(Program::start(
         command.args(["call", "bridge/ping"]).env("RUN_BRIDGE_ADDR", address),
     ));
-    assert_eq!(said.lines, ["{}"], "{}", said.stderr);
+    assert_eq!(output.lines, ["{}"], "{}", output.stderr);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn list_removes_the_files_of_dead_daemons() {
     daemon.program.signal(Signal::SIGKILL);
     daemon.program.wait();
     assert_eq!(std::fs::read_dir(daemon.files()).unwrap().count(), 2);
-    let said = finish(Program::start(daemon.command("bridge-client").args(["--json", "list"])));
-    assert_eq!((said.code, said.lines), (Some(0), vec!["[]".to_owned()]));
+    let output = finish(Program::start(daemon.command("bridge-client").args(["--json", "list"])));
+    assert_eq!((output.code, output.lines), (Some(0), vec!["[]".to_owned()]));
     assert_eq!(std::fs::read_dir(daemon.files()).unwrap().count(), 0);
 }

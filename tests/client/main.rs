@@ -27,14 +27,14 @@ mod targets;
 use harness::{Daemon, Program};
 
 /// Exit code and output of a command line that has ended.
-pub struct Said {
+pub struct Output {
     pub code: Option<i32>,
     pub lines: Vec<String>,
     pub stderr: String,
 }
 
 /// Runs `bridge-client` with the variables of this daemon and an empty stdin.
-pub fn say(daemon: &Daemon, arguments: &[&str]) -> Said {
+pub fn run(daemon: &Daemon, arguments: &[&str]) -> Output {
     finish(start(daemon, arguments))
 }
 
@@ -42,8 +42,8 @@ pub fn start(daemon: &Daemon, arguments: &[&str]) -> Program {
     Program::start(daemon.run_command("bridge-client").args(arguments))
 }
 
-pub fn finish(mut program: Program) -> Said {
+pub fn finish(mut program: Program) -> Output {
     program.close_stdin();
     let code = program.wait().code();
-    Said { code, lines: program.rest(), stderr: program.stderr() }
+    Output { code, lines: program.rest(), stderr: program.stderr() }
 }

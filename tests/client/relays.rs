@@ -22,9 +22,9 @@ fn stdio_relays_messages_byte_for_byte_both_ways() {
     // The end of stdin must not lose an answer that comes later.
     relay.close_stdin();
     host.send_text(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":1.0}}"#));
-    let said = finish(relay);
+    let output = finish(relay);
     assert_eq!(
-        (said.code, said.lines),
+        (output.code, output.lines),
         (Some(0), vec![r#"{"jsonrpc":"2.0","id":"\u0031","result":1.0}"#.to_owned()])
     );
 }
@@ -69,16 +69,16 @@ fn a_scripted_host_answers_by_the_first_matching_rule() {
     let daemon = Daemon::start();
     let rules = json!({"runtimeId": "scripted", "rules": [
         {"method": "vscode/chat", "when": {"message": "2+2?"}, "result": {"response": "4"}},
-        {"method": "vscode/chat", "result": {"response": "You said: ${message}"}},
+        {"method": "vscode/chat", "result": {"response": "You output: ${message}"}},
         {"method": "vscode/executeCommand", "error": {"code": -32054, "message": "not here"}},
         {"method": "my/own", "result": [1]},
     ]});
     let (_host, log) = scripted(&daemon, &rules);
     let mut client = daemon.client();
     assert_eq!(client.call("chat", json!({"message": "2+2?"}))["response"], "4");
-    assert_eq!(client.call("chat", json!({"message": "hello"}))["response"], "You said: hello");
+    assert_eq!(client.call("chat", json!({"message": "hello"}))["response"], "You output: hello");
     assert_eq!(client.call("my/own", Value::Null), json!([1]));
-    client.ask("execute_command", json!({"command": "x"}));
+    client.send_request("execute_command", json!({"command": "x"}));
     assert_eq!(client.receive()["error"], json!({"code": -32054, "message": "not here"}));
     assert_eq!(client.call("runtime/list", Value::Null)[0]["runtimeId"], "scripted");
     let log = std::fs::read_to_string(log).unwrap();
@@ -89,18 +89,18 @@ fn a_scripted_host_answers_by_the_first_matching_rule() {
 #[test]
 fn a_scripted_host_can_wait_for_a_fifo_before_it_answers() {
     let daemon = Daemon::start();
-    let gate = daemon.runtime_directory().join("gate");
-    nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let rules = json!({"rules": [{"method": "vscode/chat", "progress": [{"text": "early"}], "gate": gate, "result": {"response": "late"}}]});
+    let fifo = daemon.runtime_directory().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let rules = json!({"rules": [{"method": "vscode/chat", "progress": [{"text": "early"}], "fifo": fifo, "result": {"response": "late"}}]});
     let (_host, _) = scripted(&daemon, &rules);
     let mut client = daemon.client();
-    client.ask("chat", json!({"message": "x"}));
+    client.send_request("chat", json!({"message": "x"}));
     assert_eq!(
         client.receive()["params"]["value"]["text"],
         "early",
         "while the host waits for the FIFO"
     );
-    std::fs::write(&gate, "").unwrap();
+    std::fs::write(&fifo, "").unwrap();
     assert_eq!(client.receive()["result"]["response"], "late");
 }
 
@@ -110,7 +110,7 @@ fn a_scripted_host_that_is_replaced_reports_it_and_ends() {
     let rules = json!({"runtimeId": "same", "rules": [{"method": "vscode/chat", "result": {}}]});
     let (host, _) = scripted(&daemon, &rules);
     let _newer = daemon.host("same");
-    let said = finish(host);
-    assert_ne!(said.code, Some(0));
-    assert!(said.stderr.contains("same"), "{}", said.stderr);
+    let output = finish(host);
+    assert_ne!(output.code, Some(0));
+    assert!(output.stderr.contains("same"), "{}", output.stderr);
 }

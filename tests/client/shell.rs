@@ -2,17 +2,17 @@ use harness::{Daemon, Program, SandboxDaemon, command, run_directory, wait_until
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::{Said, finish, say, start};
+use crate::{Output, finish, run, start};
 
-fn shell(sandbox: &SandboxDaemon, arguments: &[&str]) -> Said {
-    say(&sandbox.daemon, &[&["shell"], arguments].concat())
+fn shell(sandbox: &SandboxDaemon, arguments: &[&str]) -> Output {
+    run(&sandbox.daemon, &[&["shell"], arguments].concat())
 }
 
 #[track_caller]
 fn check(daemon: &SandboxDaemon, arguments: &[&str], code: i32, lines: &[&str]) {
-    let said = shell(daemon, arguments);
-    assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.stderr);
-    assert_eq!(said.lines, lines, "{arguments:?}");
+    let output = shell(daemon, arguments);
+    assert_eq!(output.code, Some(code), "{arguments:?}: {}", output.stderr);
+    assert_eq!(output.lines, lines, "{arguments:?}");
 }
 
 #[test]
@@ -31,10 +31,10 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
     program.write("cat <<'E'\n$HOME \"x\"\nE\n");
     program.close_stdin();
     assert_eq!(finish(program).lines, ["$HOME \"x\""]);
-    let said = shell(&daemon, &["run", "--json", "exit 3"]);
-    let result: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    let output = shell(&daemon, &["run", "--json", "exit 3"]);
+    let result: Value = serde_json::from_str(&output.lines[0]).unwrap();
     assert_eq!(
-        json!([said.code, result["exitCode"], result["ended"]]),
+        json!([output.code, result["exitCode"], result["ended"]]),
         json!([3, 3, "shellExited"])
     );
 }
@@ -42,39 +42,39 @@ fn run_shows_the_output_and_ends_with_the_exit_code() {
 #[test]
 fn long_output_is_printed_completely() {
     let daemon = SandboxDaemon::start();
-    let said = shell(&daemon, &["run", "seq 1 300000"]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    assert_eq!(said.lines.len(), 300_000);
-    assert!(said.lines.iter().zip(1..).all(|(line, n)| *line == n.to_string()), "in order");
+    let output = shell(&daemon, &["run", "seq 1 300000"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert_eq!(output.lines.len(), 300_000);
+    assert!(output.lines.iter().zip(1..).all(|(line, n)| *line == n.to_string()), "in order");
 }
 
 #[test]
 fn a_command_that_keeps_running_is_reported_and_can_be_awaited_and_read_and_get_input() {
     let daemon = SandboxDaemon::start();
     let ask = "echo ready; read -s x; echo got $x";
-    let said = shell(&daemon, &["run", "--limit", "0.3", ask]);
-    assert_eq!(said.code, Some(124));
-    assert!(said.stderr.contains("the command goes on"), "{}", said.stderr);
+    let output = shell(&daemon, &["run", "--limit", "0.3", ask]);
+    assert_eq!(output.code, Some(124));
+    assert!(output.stderr.contains("the command goes on"), "{}", output.stderr);
     // The terminal would echo input that is typed before the command waits for it.
     wait_until("the command to wait for input", || {
-        let said = shell(&daemon, &["wait", "--return-on-input", "--limit", "0.3"]);
-        assert_eq!(said.code, Some(124), "{}", said.stderr);
-        said.stderr.contains("seems to wait for input")
+        let output = shell(&daemon, &["wait", "--return-on-input", "--limit", "0.3"]);
+        assert_eq!(output.code, Some(124), "{}", output.stderr);
+        output.stderr.contains("seems to wait for input")
     });
     assert!(shell(&daemon, &["list"]).lines[0].contains("running 1"));
     check(&daemon, &["input", "it"], 0, &[]);
     check(&daemon, &["wait"], 0, &["ready", "got it"]);
     check(&daemon, &["wait", "--command", "1"], 0, &["ready", "got it"]);
-    let said = shell(&daemon, &["wait", "--command", "2"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("is 1, not 2"), "{}", said.stderr);
+    let output = shell(&daemon, &["wait", "--command", "2"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("is 1, not 2"), "{}", output.stderr);
     check(&daemon, &["read"], 0, &["ready", "got it"]);
-    let said = shell(&daemon, &["read", "--bytes", "9"]);
-    assert_eq!(said.lines, ["ready"]);
-    let words = said.stderr.strip_prefix("(there is more: read on with --from ").unwrap();
+    let output = shell(&daemon, &["read", "--bytes", "9"]);
+    assert_eq!(output.lines, ["ready"]);
+    let words = output.stderr.strip_prefix("(there is more: read on with --from ").unwrap();
     let from = words.strip_suffix(")\n").unwrap();
-    let said = shell(&daemon, &["read", "--from", from]);
-    assert_eq!((&said.lines[0][..], &*said.stderr), ("got it", ""));
+    let output = shell(&daemon, &["read", "--from", from]);
+    assert_eq!((&output.lines[0][..], &*output.stderr), ("got it", ""));
     let raw = shell(&daemon, &["--json", "read", "--raw"]).lines;
     let raw: Value = serde_json::from_str(&raw[0]).unwrap();
     assert_eq!(raw["base64"], "cmVhZHkNCmdvdCBpdA0K", "every byte: {raw}");
@@ -95,9 +95,9 @@ fn ctrl_c_interrupts_the_command_and_a_second_one_ends_the_wait() {
     program.signal(Signal::SIGINT);
     program.line_with("no");
     program.signal(Signal::SIGINT);
-    let said = finish(program);
-    assert_eq!(said.code, Some(130));
-    assert!(said.stderr.contains("the command goes on"), "{}", said.stderr);
+    let output = finish(program);
+    assert_eq!(output.code, Some(130));
+    assert!(output.stderr.contains("the command goes on"), "{}", output.stderr);
     check(&daemon, &["--json", "signal", "sigkill"], 0, &["{}"]);
 }
 
@@ -116,10 +116,14 @@ fn shells_are_created_listed_resized_and_closed() {
         "without a terminal it is printed: {attach:?}"
     );
     check(&daemon, &["close", "s1"], 0, &[]);
-    let said = shell(&daemon, &["close", "s1"]);
-    assert_eq!(said.code, Some(1));
+    let output = shell(&daemon, &["close", "s1"]);
+    assert_eq!(output.code, Some(1));
     let remedy = "there is no shell s1: start it with `bridge-client shell create`";
-    assert!(said.stderr.contains(remedy), "a person gets verbs of this program: {}", said.stderr);
+    assert!(
+        output.stderr.contains(remedy),
+        "a person gets verbs of this program: {}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -164,29 +168,29 @@ fn on_a_terminal_attach_opens_the_shell() {
 }
 
 #[test]
-fn output_that_could_not_be_kept_is_told() {
+fn lost_output_is_reported() {
     let daemon = SandboxDaemon::start_with(&["--log-quota", "1"]);
     let print = "head -c 3000000 /dev/zero | tr '\\0' x";
-    let said = shell(&daemon, &["run", print]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let lost = 3_000_000 - said.lines[0].len();
-    assert!(lost > 0 && said.lines[0].len() > 1_000_000, "{lost}");
+    let output = shell(&daemon, &["run", print]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let lost = 3_000_000 - output.lines[0].len();
+    assert!(lost > 0 && output.lines[0].len() > 1_000_000, "{lost}");
     let sentence =
         format!("bridge-client: {lost} bytes of output were lost: the log of shell main");
-    assert!(said.stderr.contains(&sentence), "{}", said.stderr);
+    assert!(output.stderr.contains(&sentence), "{}", output.stderr);
     // A command that is still running reports its loss, too.
-    let said = shell(&daemon, &["run", "--return-on-input", &format!("{print}; read x")]);
-    assert_eq!(said.code, Some(124));
-    assert!(said.stderr.contains("bytes of output were lost"), "{}", said.stderr);
+    let output = shell(&daemon, &["run", "--return-on-input", &format!("{print}; read x")]);
+    assert_eq!(output.code, Some(124));
+    assert!(output.stderr.contains("bytes of output were lost"), "{}", output.stderr);
     check(&daemon, &["close"], 0, &[]);
-    let said = shell(&daemon, &["run", "echo kept"]);
-    assert_eq!((&said.lines[..], &*said.stderr), (&["kept".to_owned()][..], ""));
+    let output = shell(&daemon, &["run", "echo kept"]);
+    assert_eq!((&output.lines[..], &*output.stderr), (&["kept".to_owned()][..], ""));
 
-    let said = say(&daemon.daemon, &["act", "run", print]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    assert!(said.stderr.contains("of shell agent"), "{}", said.stderr);
-    let said = say(&daemon.daemon, &["act", "--json", "run", "echo lost"]);
-    let observation: Value = serde_json::from_str(&said.lines[0]).unwrap();
+    let output = run(&daemon.daemon, &["act", "run", print]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("of shell agent"), "{}", output.stderr);
+    let output = run(&daemon.daemon, &["act", "--json", "run", "echo lost"]);
+    let observation: Value = serde_json::from_str(&output.lines[0]).unwrap();
     let suffix = observation["extras"]["metadata"]["suffix"].as_str().unwrap();
     assert_eq!(observation["extras"]["lost"], 6, "with its line end: {observation}");
     assert!(suffix.contains("[6 bytes of output were lost"), "{suffix}");
@@ -201,8 +205,8 @@ fn colours_are_kept_if_asked_for() {
     let coloured = shell(&daemon, &["read", "--colours"]).lines;
     assert!(coloured[0].contains("31mred"), "{coloured:?}");
     for (flags, has_colours) in [(&["--json"][..], false), (&["--json", "--colours"], true)] {
-        let said = shell(&daemon, &[&["run"], flags, &[print]].concat());
-        let result: Value = serde_json::from_str(&said.lines[0]).unwrap();
+        let output = shell(&daemon, &[&["run"], flags, &[print]].concat());
+        let result: Value = serde_json::from_str(&output.lines[0]).unwrap();
         let text = result["output"]["text"].as_str().unwrap();
         assert_eq!(text.contains("31mred"), has_colours, "{text:?}");
     }
@@ -211,7 +215,7 @@ fn colours_are_kept_if_asked_for() {
 #[test]
 fn without_a_sandbox_the_error_names_the_flag() {
     let daemon = Daemon::start();
-    let said = say(&daemon, &["shell", "run", "true"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("--sandbox DIR"), "{}", said.stderr);
+    let output = run(&daemon, &["shell", "run", "true"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("--sandbox DIR"), "{}", output.stderr);
 }

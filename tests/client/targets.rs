@@ -2,7 +2,7 @@ use harness::{Daemon, SandboxDaemon};
 use serde_json::{Value, json};
 
 use crate::relays::scripted_tools;
-use crate::say;
+use crate::run;
 
 /// The parameters of each request that a scripted host has logged.
 fn received(log: &std::path::Path) -> Vec<Value> {
@@ -53,12 +53,12 @@ fn the_flags_become_runtime_id_and_path_in_the_parameters() {
             json!({"message": "hi", "level": "info", "runtimeId": "w1"}),
         ),
     ] {
-        let said = say(&daemon, arguments);
-        assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.stderr);
+        let output = run(&daemon, arguments);
+        assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.stderr);
         assert_eq!(received(&log).pop(), Some(params), "{arguments:?}");
     }
-    let said = say(&daemon, &["shell", "list", "--runtime", "none"]);
-    assert_eq!(said.code, Some(7), "{}", said.stderr);
+    let output = run(&daemon, &["shell", "list", "--runtime", "none"]);
+    assert_eq!(output.code, Some(7), "{}", output.stderr);
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn every_request_of_a_followed_command_goes_to_the_same_runtime() {
     for arguments in
         [&["shell", "run", "--in", here, "echo one"][..], &["act", "--in", here, "run", "echo one"]]
     {
-        let said = say(&sandbox.daemon, arguments);
+        let output = run(&sandbox.daemon, arguments);
         assert_eq!(
-            (said.code, &said.lines[..]),
+            (output.code, &output.lines[..]),
             (Some(0), &["one".to_owned()][..]),
             "{}",
-            said.stderr
+            output.stderr
         );
     }
 }

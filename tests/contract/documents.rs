@@ -11,7 +11,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What stands between backticks or in the target of a link and looks like a path of this repository.
+/// The texts between backticks, and the targets of links, that look like paths of this repository.
 fn paths(text: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());

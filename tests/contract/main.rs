@@ -1,8 +1,8 @@
-//! Promises on paper: golden messages against the Rust types, and documents against the code.
+//! Contract tests: compare golden messages with the Rust types, and documents with the code.
 
 #![allow(clippy::unwrap_used)] // Tests fail by panicking.
 
-/// README, ARCHITECTURE, PROTOCOL: paths exist, tables are true, commands run.
+/// README, ARCHITECTURE, PROTOCOL: paths exist, tables are complete, help texts are up to date.
 mod documents;
-/// `tests/wire` as the Rust side reads it.
+/// `tests/wire`, compared with the Rust types.
 mod wire;

@@ -85,7 +85,7 @@ fn parameters_and_results_survive_the_types() {
     assert!(check.0.is_empty(), "no method of the catalogue is named so: {:?}", check.0);
 }
 
-/// Takes the examples of each method off the list, and checks them.
+/// The examples that have not been checked yet. Checking a method removes its examples.
 struct Check(Vec<Value>);
 
 impl MethodVisitor for Check {
@@ -99,7 +99,7 @@ impl MethodVisitor for Check {
         );
         for case in examples {
             let mut params = round_trip::<M::Params>(&case["params"]);
-            // Defaults that are spelt out.
+            // The example spells out defaults.
             if case["params"]["level"].is_null()
                 && let Some(params) = params.as_object_mut()
             {
@@ -114,7 +114,7 @@ impl MethodVisitor for Check {
     }
 }
 
-/// A value of `$/progress` after a pass through its type.
+/// A value of `$/progress`, parsed and printed again by its type.
 fn progress(method: &str, value: &Value) -> Value {
     match method {
         "vscode/chat" => round_trip::<TextProgress>(value),

@@ -8,7 +8,7 @@ fn run(command: &str) -> Value {
 }
 
 /// Kind and content of an observation.
-fn told(observation: &Value) -> (&str, &str) {
+fn kind_and_content(observation: &Value) -> (&str, &str) {
     let text = |name: &str| {
         observation[name].as_str().unwrap_or_else(|| panic!("no {name} in {observation}"))
     };
@@ -45,40 +45,43 @@ fn every_kind_of_action_is_carried_out() {
         json!(["write", path.to_str().unwrap(), null])
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
-    assert_eq!(told(&client.act("read", json!({"path": path, "start": 1}))), ("read", "two\n"));
+    assert_eq!(
+        kind_and_content(&client.act("read", json!({"path": path, "start": 1}))),
+        ("read", "two\n")
+    );
     let viewed = client.act("read", json!({"path": "a.txt", "impl_source": "oh_aci"}));
     assert!(viewed["content"].as_str().unwrap().contains("     1\tone\n"), "{viewed}");
 
     let edit = json!({"path": "a.txt", "command": "str_replace", "old_str": "two", "new_str": "2"});
     let edited = client.act("edit", edit);
-    assert_eq!(told(&edited).0, "edit");
+    assert_eq!(kind_and_content(&edited).0, "edit");
     assert!(edited["extras"]["diff"].as_str().unwrap().contains("-two\n+2"), "{edited}");
     let insert = json!({"path": path, "command": "insert", "insert_line": 0, "new_str": "zero"});
     client.act("edit", insert);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "zero\none\n2\n");
     client.act("edit", json!({"path": "a.txt", "command": "undo_edit"}));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n2\n");
-    // Both ways to edit remember together.
+    // `edit` actions and `file/edit` share the history of edits.
     client.call("file/undo", json!({"path": "sub/a.txt"}));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     let create = json!({"path": "b.txt", "command": "create", "file_text": "exactly"});
     client.act("edit", create);
     assert_eq!(std::fs::read_to_string(below.join("b.txt")).unwrap(), "exactly");
 
-    assert_eq!(told(&client.act("mkdir", json!({"path": "x/y"}))).0, "success");
+    assert_eq!(kind_and_content(&client.act("mkdir", json!({"path": "x/y"}))).0, "success");
     assert!(below.join("x/y").is_dir());
-    assert_eq!(told(&client.act("rmdir", json!({"path": "x/y"}))).0, "success");
-    assert_eq!(told(&client.act("rm", json!({"path": path}))).0, "success");
+    assert_eq!(kind_and_content(&client.act("rmdir", json!({"path": "x/y"}))).0, "success");
+    assert_eq!(kind_and_content(&client.act("rm", json!({"path": path}))).0, "success");
     client.act("rm", json!({"path": "x", "recursive": true}));
     assert_eq!(std::fs::read_dir(&below).unwrap().count(), 1, "only b.txt is left");
 
     let fresh = json!({"command": "pwd", "is_static": true, "cwd": "x/.."});
     client.act("mkdir", json!({"path": "x"}));
-    assert_eq!(told(&client.act("run", fresh)), ("run", below.to_str().unwrap()));
+    assert_eq!(kind_and_content(&client.act("run", fresh)), ("run", below.to_str().unwrap()));
     assert!(shells(&mut client).contains(&"agent".to_owned()), "it is a shell like any other");
-    assert_eq!(told(&client.act("close", json!({}))).0, "success");
+    assert_eq!(kind_and_content(&client.act("close", json!({}))).0, "success");
     let after = client.act("run", json!({"command": "pwd"}));
-    assert_eq!(told(&after), ("run", sandbox.workspace().to_str().unwrap()));
+    assert_eq!(kind_and_content(&after), ("run", sandbox.workspace().to_str().unwrap()));
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn what_an_agent_should_read_is_an_observation_with_a_class() {
     }
     assert_eq!(std::fs::read_to_string(absolute).unwrap(), "s3cret");
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
-    // A shell that is elsewhere takes relative paths with it, but not over the wall.
+    // Relative paths follow the directory of the shell, but never lead out of the workspace.
     client.act("run", json!({"command": format!("cd {}", outside.path().display())}));
     let read = client.act("read", json!({"path": "secret"}));
     assert_eq!(read["extras"]["error_id"], "outside_workspace");
@@ -166,11 +169,14 @@ fn a_call_that_makes_no_sense_fails_and_the_connection_lives_on() {
         json!([error["data"]["kind"], error["data"]["reason"]]),
         json!(["NotFound", "noSuchAction"])
     );
-    assert_eq!(told(&client.act("run", json!({"command": "echo alive"}))), ("run", "alive"));
+    assert_eq!(
+        kind_and_content(&client.act("run", json!({"command": "echo alive"}))),
+        ("run", "alive")
+    );
 }
 
 #[test]
-fn traces_are_told_only_if_asked_for() {
+fn traces_are_included_only_if_asked_for() {
     let sandbox = SandboxDaemon::start_with(&["--action-traces"]);
     let mut client = sandbox.client();
     let extras = client.act("read", json!({"path": "missing"}))["extras"].clone();
@@ -232,25 +238,25 @@ fn a_cancel_interrupts_the_command_and_the_shell_is_free_again() {
         json!([twice["data"]["kind"], twice["data"]["reason"]]),
         json!(["Conflict", "exists"])
     );
-    // Of those that wait for the shell, one is taken back.
+    // One of the actions that wait for the shell is cancelled.
     let mut waiting = run("touch never");
     waiting["actionId"] = json!("waiting");
-    let taken_back = other.ask("action/execute", waiting);
-    let third = other.ask("action/execute", run("echo third"));
+    let taken_back = other.send_request("action/execute", waiting);
+    let third = other.send_request("action/execute", run("echo third"));
     let mut canceller = sandbox.client();
     canceller.call("action/cancel", json!({"actionId": "waiting"}));
     assert_eq!(other.answer_to(taken_back)["error"]["code"], -32800);
     canceller.call("action/cancel", json!({"actionId": "long"}));
     let error = client.answer_to(id)["error"].clone();
     assert_eq!(json!([error["code"], error["data"]["reason"]]), json!([-32800, "cancelled"]));
-    assert_eq!(told(&other.answer_to(third)["result"]), ("run", "third"));
+    assert_eq!(kind_and_content(&other.answer_to(third)["result"]), ("run", "third"));
     assert!(!sandbox.workspace().join("never").exists());
 
-    // The caller's own cancel does the same, and the name is free at once.
+    // `$/cancelRequest` of the caller does the same, and the action id can be used again at once.
     let id = client.act_until(run("sh -c 'echo ready; sleep 1000'"), "ready");
     client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}));
     assert_eq!(client.answer_to(id)["error"]["code"], -32800);
-    assert_eq!(told(&client.act("run", json!({"command": "echo $?"}))), ("run", "130"));
+    assert_eq!(kind_and_content(&client.act("run", json!({"command": "echo $?"}))), ("run", "130"));
     let static_ = json!({"action": "run", "args": {"command": "sh -c 'echo ready; sleep 1000'", "is_static": true}});
     let id = client.act_until(static_, "ready");
     client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}));
@@ -258,7 +264,7 @@ fn a_cancel_interrupts_the_command_and_the_shell_is_free_again() {
 }
 
 #[test]
-fn a_command_that_heeds_no_interrupt_goes_on_and_the_agent_is_told() {
+fn a_command_that_ignores_the_interrupt_keeps_running_and_the_agent_learns_it() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
     let mut params = run("(trap '' INT; echo ready; read -s x; echo \"got $x\")");
@@ -275,7 +281,7 @@ fn a_command_that_heeds_no_interrupt_goes_on_and_the_agent_is_told() {
 }
 
 #[test]
-fn who_leaves_or_runs_out_of_time_does_not_stop_a_command() {
+fn a_caller_that_leaves_or_times_out_does_not_stop_its_command() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
     let ask = "echo ready; read -s x; echo \"got $x\"";
@@ -283,7 +289,10 @@ fn who_leaves_or_runs_out_of_time_does_not_stop_a_command() {
     leaver.act_until(run(ask), "ready");
     drop(leaver);
     client.type_secretly("agent", "a");
-    assert_eq!(told(&client.act("run", json!({"command": ""}))), ("run", "ready\ngot a"));
+    assert_eq!(
+        kind_and_content(&client.act("run", json!({"command": ""}))),
+        ("run", "ready\ngot a")
+    );
 
     let mut params = run(ask);
     params["timeout"] = json!(3000);
@@ -292,7 +301,7 @@ fn who_leaves_or_runs_out_of_time_does_not_stop_a_command() {
     assert_eq!(json!([late["content"], metadata["exit_code"]]), json!(["ready", -1]));
     assert!(metadata["suffix"].as_str().unwrap().contains("timed out after 2.5 seconds"), "{late}");
     client.type_secretly("agent", "b");
-    assert_eq!(told(&client.act("run", json!({"command": ""}))), ("run", "got b"));
+    assert_eq!(kind_and_content(&client.act("run", json!({"command": ""}))), ("run", "got b"));
 }
 
 #[test]
@@ -300,21 +309,21 @@ fn commands_of_a_shell_keep_their_order_and_everything_else_runs_beside_them() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
     let ids: Vec<_> = (1..=20)
-        .map(|n| client.ask("action/execute", run(&format!("echo {n} >> order"))))
+        .map(|n| client.send_request("action/execute", run(&format!("echo {n} >> order"))))
         .collect();
     let answered: Vec<_> = ids.iter().map(|_| client.receive()["id"].as_u64().unwrap()).collect();
     assert_eq!(answered, ids, "they are answered in their order, too");
     let order: String = (1..=20).map(|n| format!("{n}\n")).collect();
-    assert_eq!(told(&client.act("read", json!({"path": "order"}))).1, order);
+    assert_eq!(kind_and_content(&client.act("read", json!({"path": "order"}))).1, order);
 
     client.act("run", json!({"command": "mkfifo pipe"}));
-    let blocked = client.ask("action/execute", run("cat pipe"));
+    let blocked = client.send_request("action/execute", run("cat pipe"));
     let mut other = sandbox.client();
-    assert_eq!(told(&other.act("read", json!({"path": "order", "end": 1}))).1, "1\n");
+    assert_eq!(kind_and_content(&other.act("read", json!({"path": "order", "end": 1}))).1, "1\n");
     let mut beside = run("echo through > pipe");
     beside["shell"] = json!("second");
     assert_eq!(other.call("action/execute", beside)["success"], true);
-    assert_eq!(told(&client.answer_to(blocked)["result"]), ("run", "through"));
+    assert_eq!(kind_and_content(&client.answer_to(blocked)["result"]), ("run", "through"));
     assert_eq!(shells(&mut client), ["agent", "second"]);
 }
 
@@ -331,8 +340,11 @@ fn a_killed_daemons_agents_go_on_where_they_were() {
     let busy = client.act("run", json!({"command": "echo no"}));
     assert_eq!(busy["extras"]["metadata"]["exit_code"], -1, "{busy}");
     client.type_secretly("agent", "found");
-    assert_eq!(told(&client.act("run", json!({"command": ""}))), ("run", "yes found"));
-    assert_eq!(told(&client.act("run", json!({"command": "echo $kept"}))), ("run", "yes"));
+    assert_eq!(kind_and_content(&client.act("run", json!({"command": ""}))), ("run", "yes found"));
+    assert_eq!(
+        kind_and_content(&client.act("run", json!({"command": "echo $kept"}))),
+        ("run", "yes")
+    );
 }
 
 #[test]
@@ -346,7 +358,10 @@ fn a_shell_that_is_closed_under_a_command_is_gone() {
         json!([error["data"]["kind"], error["data"]["reason"], error["data"]["mayHaveExecuted"]]),
         json!(["HostGone", "gone", true])
     );
-    assert_eq!(told(&client.act("run", json!({"command": "echo new"}))), ("run", "new"));
+    assert_eq!(
+        kind_and_content(&client.act("run", json!({"command": "echo new"}))),
+        ("run", "new")
+    );
 }
 
 #[test]
@@ -362,7 +377,7 @@ fn an_action_uses_the_tools_of_the_runtime_that_its_caller_chose() {
         client.call("action/execute", params)
     };
     let workspace = sandbox.workspace();
-    // The same shell name is another shell in another runtime.
+    // Shells of the same name in two runtimes are different shells.
     for (member, value, home) in [
         ("runtimeId", "sandbox", &workspace),
         ("runtimeId", "other", &folder),
@@ -370,16 +385,19 @@ fn an_action_uses_the_tools_of_the_runtime_that_its_caller_chose() {
         ("path", workspace.to_str().unwrap(), &workspace),
     ] {
         let ran = act(run("pwd"), member, value);
-        assert_eq!(told(&ran), ("run", home.to_str().unwrap()), "{member} {value}");
+        assert_eq!(kind_and_content(&ran), ("run", home.to_str().unwrap()), "{member} {value}");
         let write = json!({"action": "write", "args": {"path": "by", "content": value}});
         let written = act(write, member, value);
         assert_eq!(written["extras"]["path"], home.join("by").to_str().unwrap(), "{written}");
         assert_eq!(std::fs::read_to_string(home.join("by")).unwrap(), format!("{value}\n"));
     }
-    // A relative path is one of the chosen runtime also where the agent has no shell.
+    // A relative path belongs to the chosen runtime even if the agent has no shell yet.
     let mut shellless = json!({"action": "mkdir", "args": {"path": "new"}, "shell": "none"});
     let made = act(shellless.clone(), "runtimeId", "other");
-    assert_eq!(told(&made), ("success", &*format!("Done: {}", folder.join("new").display())));
+    assert_eq!(
+        kind_and_content(&made),
+        ("success", &*format!("Done: {}", folder.join("new").display()))
+    );
     shellless["args"]["path"] = json!(workspace.join("new"));
     let outside = act(shellless, "runtimeId", "other");
     assert_eq!(outside["extras"]["error_id"], "outside_workspace", "{outside}");

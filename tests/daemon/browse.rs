@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const PAGE: &str = "<html><body><h1>A title</h1><p>See <a href='/next'>next</a>.</p></body></html>";
 
-/// A web server that answers only when it is told to.
+/// A web server that answers when the test says so.
 struct Web(TcpListener);
 
 impl Web {
@@ -33,7 +33,7 @@ impl Web {
     }
 }
 
-/// Without a Chromium, even where there is one.
+/// A daemon without Chromium, even if one is installed.
 fn start() -> SandboxDaemon {
     SandboxDaemon::start_with(&["--browser-program", "/no/such/browser"])
 }
@@ -42,7 +42,7 @@ fn browse(url: &str) -> Value {
     json!({"action": "browse", "args": {"url": url}, "actionId": "page"})
 }
 
-/// The programs that show pages for a daemon: children of its sandbox.
+/// The processes that show pages for a daemon, which are children of its sandbox.
 fn helpers(sandbox: &SandboxDaemon) -> Vec<u32> {
     let daemon = sandbox.daemon.program.pid();
     let read = |pid: &u32, name| {
@@ -63,7 +63,7 @@ fn pages_and_files_are_shown_as_text() {
     let sandbox = start();
     let mut client = sandbox.client();
     let (web, url) = Web::start();
-    let id = client.ask("action/execute", browse(&url));
+    let id = client.send_request("action/execute", browse(&url));
     web.answer();
     let page = client.answer_to(id)["result"].clone();
     assert_eq!(json!([page["observation"], page["cause"]]), json!(["browse", "page"]));
@@ -77,7 +77,7 @@ fn pages_and_files_are_shown_as_text() {
     let outside = client.act("browse", json!({"url": "file:///etc/passwd"}));
     assert_eq!(outside["extras"]["error_id"], "outside_workspace");
 
-    // What is not there is an observation too.
+    // A missing page is an observation, too.
     drop(web);
     let gone = client.act("browse", json!({"url": url}));
     assert_eq!(gone["extras"]["error"], true, "{gone}");
@@ -89,9 +89,9 @@ fn a_page_that_nobody_wants_any_more_leaves_nothing_behind() {
     let mut sandbox = start();
     let mut client = sandbox.client();
     let (web, url) = Web::start();
-    let id = client.ask("action/execute", browse(&url));
+    let id = client.send_request("action/execute", browse(&url));
     let _silent = web.request();
-    // Its arguments, which everybody can see, do not tell what it shows.
+    // Other users can see the arguments of a process, so they do not contain the address.
     let helper = helpers(&sandbox)[0];
     sandbox.client().call("action/cancel", json!({"actionId": "page"}));
     assert_eq!(client.answer_to(id)["error"]["code"], -32800);
@@ -104,7 +104,7 @@ fn a_page_that_nobody_wants_any_more_leaves_nothing_behind() {
     wait_until("the end of the program", || helpers(&sandbox).is_empty());
 
     let (web, url) = Web::start();
-    client.ask("action/execute", browse(&url));
+    client.send_request("action/execute", browse(&url));
     let _silent = web.request();
     let helper = helpers(&sandbox)[0];
     sandbox.kill();
@@ -112,7 +112,7 @@ fn a_page_that_nobody_wants_any_more_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_browser_takes_pictures_and_ends_with_the_wish() {
+fn a_browser_takes_pictures_and_ends_with_its_request() {
     let directory = run_directory();
     let program = directory.path().join("browser");
     let script =
@@ -132,7 +132,7 @@ echo \"<p>Shown: $word</p>\"";
     assert_eq!(path.parent().unwrap(), sandbox.workspace().join(".browser_screenshots"));
     assert_eq!(std::fs::read(path).unwrap(), b"PNG");
 
-    // A link does not lead pictures out of the workspace.
+    // Pictures are not saved outside of the workspace through a link.
     let outside = run_directory();
     let pictures = sandbox.workspace().join(".browser_screenshots");
     std::fs::remove_dir_all(&pictures).unwrap();
@@ -142,7 +142,7 @@ echo \"<p>Shown: $word</p>\"";
     assert_eq!(page["extras"]["screenshot_path"], Value::Null);
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 
-    let id = client.ask("action/execute", browse("http://example.invalid/slow"));
+    let id = client.send_request("action/execute", browse("http://example.invalid/slow"));
     let file = directory.path().join("browser.pid");
     let read = || std::fs::read_to_string(&file).unwrap_or_default().trim().parse::<u32>().ok();
     wait_until("the browser", || read().is_some());

@@ -32,7 +32,7 @@ fn cells_remember_follow_the_shell_and_end_with_the_daemon() {
     assert_eq!(failed["success"], false);
     let died = client.call("action/execute", cell("os._exit(1)"));
     assert_eq!(json!([died["observation"], died["success"]]), json!(["run_ipython", false]));
-    // Each agent has its own.
+    // Each agent has its own kernel.
     let mut other = cell("'x' in globals()");
     other["shell"] = json!("other");
     assert_eq!(client.call("action/execute", other)["content"], "False");
@@ -59,14 +59,14 @@ fn cells_are_streamed_and_cancelled_while_commands_run() {
     assert_eq!(client.answer_to(id)["error"]["code"], -32800);
     let pid = |text: &Value| text.as_str().unwrap().parse::<u32>().unwrap();
     let first = pid(&client.call("action/execute", cell("os.getpid()"))["content"]);
-    // Who closes the agent ends a cell that is running, too.
+    // Closing the agent also ends its running cell.
     let id = client.act_until(cell("print('ready', flush=True); time.sleep(1000)"), "ready");
     other.act("close", json!({}));
     assert_eq!(client.answer_to(id)["error"]["data"]["reason"], "gone");
     wait_until("the end of the closed kernel", || !process_exists(first));
     let after = client.call("action/execute", cell("import os; os.getpid()"));
     let pid = pid(&after["content"]);
-    // Also one that is killed takes its kernels along.
+    // The kernels of a killed daemon end, too.
     sandbox.kill();
     wait_until("the end of the kernel with the daemon", || !process_exists(pid));
 }
@@ -78,7 +78,7 @@ fn cells_have_what_the_shell_has_exported_and_its_directory() {
     client.act("run", json!({"command": "export COLOUR=blue; own=no; mkdir sub; cd sub"}));
     let code = "import os; print(os.environ['COLOUR'], 'own' in os.environ, os.path.basename(os.getcwd()))";
     assert_eq!(client.call("action/execute", cell(code))["content"], "blue False sub");
-    // What is exported later comes with a new kernel, the directory with each cell.
+    // Later exports reach only a new kernel; the directory is updated with each cell.
     client.act("run", json!({"command": "export COLOUR=red; cd .."}));
     let there = sandbox.workspace().file_name().unwrap().to_str().unwrap().to_owned();
     assert_eq!(client.call("action/execute", cell(code))["content"], format!("blue False {there}"));
@@ -87,22 +87,22 @@ fn cells_have_what_the_shell_has_exported_and_its_directory() {
     let anew = client.call("action/execute", anew);
     let text = anew["content"].as_str().unwrap();
     assert!(text.starts_with(&format!("red False {there}\n[A new kernel was started;")), "{text}");
-    // It is the environment of the process: modules are found by it, and what was unset is not there.
+    // It is the environment of the process: modules are found by it, and unset variables are missing.
     client.act("run", json!({"command": "export PYTHONPATH=$PWD/lib; unset TMPDIR; mkdir lib; echo y=5 >lib/own.py"}));
     let mut anew = cell("import os, own; print(own.y, 'TMPDIR' in os.environ)");
     anew["args"]["restart"] = json!(true);
     let anew = client.call("action/execute", anew);
     let text = anew["content"].as_str().unwrap();
     assert!(text.starts_with("5 False\n"), "{text}");
-    // Also of one that takes the place of one that has died.
+    // The same holds for a kernel that replaces a dead one.
     client.call("action/execute", cell("os._exit(1)"));
     let next = client.call("action/execute", cell("import own; own.y"));
     assert_eq!(next["content"], "5");
 }
 
-/// Also the traceback, which comes last, and in one answer, which has a limit of its own.
+/// Also holds for the traceback, which comes last, and in one answer, whose size is limited, too.
 #[test]
-fn of_very_much_output_both_ends_are_told_and_how_much_is_missing() {
+fn very_long_output_has_both_ends_and_says_how_much_is_missing() {
     let sandbox = start();
     let mut client = sandbox.client();
     let code = "print('begin', flush=True)\nprint('x' * 20_000_000)\nraise Exception('the end')";
@@ -149,7 +149,7 @@ while True:
     stubborn["actionId"] = json!("stubborn");
     let mut restart = cell("'time' in globals()");
     restart["args"]["restart"] = json!(true);
-    // After a cancel that it did not heed.
+    // After a cancel that the cell ignored.
     let id = client.act_until(stubborn.clone(), "ready");
     let mut other = sandbox.client();
     other.call("action/cancel", json!({"actionId": "stubborn"}));
@@ -161,7 +161,7 @@ while True:
     let text = anew["content"].as_str().unwrap();
     assert!(text.starts_with("False\n[A new kernel"), "{text}");
     assert_eq!(client.call("action/execute", cell("1"))["content"], "1");
-    // And while it is waited for.
+    // And while a caller waits for the cell.
     let id = client.act_until(stubborn, "ready");
     other.call("action/execute", restart);
     let ended = client.answer_to(id)["result"].clone();
@@ -169,10 +169,10 @@ while True:
     assert!(ended["content"].as_str().unwrap().contains("was restarted"), "{ended}");
 }
 
-/// The Python that was named is the one, and what is wrong with it is an observation: the shell and the
-/// daemon are well.
+/// The Python of `--kernel-python` is used and no other. If it does not work, that is an error observation; the shell and
+/// the daemon keep working.
 #[test]
-fn a_python_without_a_kernel_is_told_of_and_not_replaced() {
+fn a_python_without_ipykernel_is_reported_and_not_replaced() {
     let directory = run_directory();
     let broken = directory.path().join("broken");
     let script = "case $2 in *find_spec*) exit 0;; esac; echo out of order >&2; exit 1";

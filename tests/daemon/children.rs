@@ -69,12 +69,12 @@ fn a_path_or_an_id_chooses_among_sandboxes_and_nothing_is_guessed() {
 }
 
 #[test]
-fn a_killed_child_fails_its_calls_at_once_and_is_started_anew() {
+fn a_killed_child_fails_its_calls_at_once_and_is_restarted() {
     let two = Two::start();
     let (mut client, mut other) = (two.daemon.client(), two.daemon.client());
     let before = two.installation.pid("inner");
-    let waiting = client.ask("shell/wait", json!({"runtimeId": "inner"}));
-    let elsewhere = other.ask("shell/wait", json!({"runtimeId": "outer"}));
+    let waiting = client.send_request("shell/wait", json!({"runtimeId": "inner"}));
+    let elsewhere = other.send_request("shell/wait", json!({"runtimeId": "outer"}));
     wait_until("both to work", || {
         two.daemon.status()["runtimes"]
             .as_array()
@@ -86,17 +86,17 @@ fn a_killed_child_fails_its_calls_at_once_and_is_started_anew() {
     let gone = client.answer_to(waiting);
     let data = json!({"kind": "HostGone", "retryable": false, "mayHaveExecuted": true});
     assert_eq!(gone["error"]["data"], data);
-    // This waits for its return.
+    // This call waits for the restart.
     assert_eq!(client.call("shell/run", json!({"runtimeId": "inner"}))["by"], "inner");
     assert_eq!(client.call("shell/run", json!({"path": two.path("inner")}))["by"], "inner");
     assert_ne!(two.installation.pid("inner"), before);
-    // The other sandbox and its callers have noticed nothing.
+    // The other sandbox and its callers are not affected.
     other
         .send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": elsewhere}}));
     assert_eq!(other.answer_to(elsewhere)["error"]["data"]["kind"], "RequestCancelled");
-    // And again, several times in a row.
+    // The same again, several times in a row.
     for _ in 0..3 {
-        let waiting = client.ask("shell/wait", json!({"runtimeId": "outer"}));
+        let waiting = client.send_request("shell/wait", json!({"runtimeId": "outer"}));
         wait_until("it to work", || two.daemon.status()["inFlight"] == 1);
         two.kill("outer");
         assert_eq!(client.answer_to(waiting)["error"]["data"]["kind"], "HostGone");

@@ -10,17 +10,17 @@ in_both_placements!(
     commands_write_only_in_the_workspace,
     cells_are_confined_as_commands_are,
     the_network_is_as_chosen,
-    limits_hold_for_commands_and_cells_within_walls_and_without,
+    limits_hold_for_commands_and_cells_confined_or_not,
     a_daemon_that_confines_does_not_find_free_shells,
 );
 
-/// Says so where the kernel lacks it.
+/// Whether Linux has Landlock. If not, prints that the test is skipped.
 fn landlock_works() -> bool {
     let mut doctor = Program::start(command(binary("sandbox")).arg("doctor"));
     doctor.wait();
     let works = doctor.rest().iter().any(|line| line.starts_with("isolation landlock: restricts"));
     if !works {
-        eprintln!("skipped: this kernel has no Landlock");
+        eprintln!("skipped: this Linux has no Landlock");
     }
     works
 }
@@ -103,7 +103,7 @@ fn the_network_is_as_chosen(placement: Placement) {
     }
 }
 
-fn limits_hold_for_commands_and_cells_within_walls_and_without(placement: Placement) {
+fn limits_hold_for_commands_and_cells_confined_or_not(placement: Placement) {
     let limits = [
         ["--limit-cpu", "1000"],
         ["--limit-memory", "3000"],
@@ -142,7 +142,7 @@ fn a_daemon_that_confines_does_not_find_free_shells(placement: Placement) {
 }
 
 #[test]
-fn what_cannot_be_confined_is_not_started() {
+fn a_sandbox_that_cannot_be_confined_is_not_started() {
     let (runtime, workspace) = (run_directory(), run_directory());
     let start = |flags: &[&str], temporary: &std::path::Path| {
         let mut daemon = command(binary("bridge-daemon"));
@@ -164,7 +164,7 @@ fn what_cannot_be_confined_is_not_started() {
         assert_eq!(ended, Some(code), "{said}");
         assert!(said.contains(word), "{said}");
     }
-    // Where commands could change their own walls.
+    // The state directory is where commands may write, so they could change their own policy.
     if landlock_works() {
         let flags = ["--sandbox", workspace, "--require", "landlock"];
         let (ended, said) = start(&flags, runtime.path());

@@ -179,11 +179,11 @@ fn unknown_types_are_named() {
 fn it_is_never_pinged_and_never_dropped_for_silence_but_others_are() {
     let daemon = Daemon::start_with(&["--ping-interval", "0.05"]);
     let mut client = connect(&daemon);
-    // A connection by header that never answers: its end tells that many intervals have passed.
+    // A connection with a header token that never answers pings: its end shows that several intervals have passed.
     let mut silent = Socket::connect(daemon.port(), daemon.text("token"));
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(silent.raw(), &mut bytes).unwrap();
-    // Empty pings, two at least (more if this machine was late), then a close frame.
+    // At least two empty pings (more if this machine is slow), then a close frame.
     let pings = bytes.chunks(2).take_while(|frame| *frame == b"\x89\x00").count();
     assert!(pings >= 2, "{bytes:?}");
     let close = &bytes[pings * 2..];
@@ -219,7 +219,7 @@ fn when_the_daemon_ends_it_is_answered_first_and_closed_without_a_reason() {
         client.wait_for(1, 10.0),
         Err("RuntimeError: VSCode request failed: the bridge is ending".into())
     );
-    // The next thing that it sees is an empty close frame, which it takes for nothing.
+    // Then comes an empty close frame, which the original client ignores.
     assert_eq!(client.wait_for(2, 10.0), Err("busy loop: the server closed the connection".into()));
 }
 

@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use harness::{Daemon, PATIENCE, http, http_request, raw_exchange, wait_until};
+use harness::{Daemon, TIMEOUT, http, http_request, raw_exchange, wait_until};
 use serde_json::Value;
 
 const UPGRADE: [&str; 4] = [
@@ -79,9 +79,9 @@ fn strangers_cannot_lock_others_out() {
     let silent: Vec<_> =
         (0..200).map(|_| TcpStream::connect(("127.0.0.1", daemon.port())).unwrap()).collect();
     assert_eq!(upgrade(&daemon, &[]), 101, "while 200 connections have sent nothing");
-    // The oldest were pushed out at once, long before their two seconds.
+    // The oldest were closed at once, long before their two seconds were over.
     let mut oldest = &silent[0];
-    oldest.set_read_timeout(Some(PATIENCE)).unwrap();
+    oldest.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert!(matches!(oldest.read(&mut [0; 1]), Ok(0) | Err(_)));
 }
 
@@ -140,12 +140,12 @@ fn a_flood_of_guesses_is_answered_without_tying_anything_up() {
     let mut flood: Vec<_> =
         (0..300).map(|_| TcpStream::connect(("127.0.0.1", daemon.port())).unwrap()).collect();
     for stream in &mut flood {
-        // Those that were pushed out as half-open may refuse.
+        // Connections that were closed as half-open may fail.
         let _ = stream.write_all(guess.as_bytes());
     }
     assert_eq!(upgrade(&daemon, &[]), 101);
     let mut newest = flood.pop().unwrap();
-    newest.set_read_timeout(Some(PATIENCE)).unwrap();
+    newest.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut answer = [0; 12];
     newest.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 401");
@@ -155,10 +155,10 @@ fn a_flood_of_guesses_is_answered_without_tying_anything_up() {
 fn secrets_are_in_no_log_argument_or_environment() {
     let daemon = Daemon::start_with(&["--log-format", "json"]);
     let secrets = [daemon.text("token"), daemon.text("hostToken")];
-    // Make it talk: good and bad connections, a request with content, an error.
+    // Make the daemon log: good and bad connections, a request with content, an error.
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    client.ask("vscode/chat", serde_json::json!({"message": "private words"}));
+    client.send_request("vscode/chat", serde_json::json!({"message": "private words"}));
     let request = host.request();
     host.answer(&request, serde_json::json!({"response": "private answer"}));
     client.receive();
@@ -175,7 +175,7 @@ fn secrets_are_in_no_log_argument_or_environment() {
         String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default())
             .into_owned()
     };
-    // The environment of a process that cannot be dumped is for root's eyes only.
+    // Only root can read the environment of a process that is not dumpable.
     assert!(!read("cmdline").is_empty());
     assert_eq!(nix::unistd::geteuid().is_root(), !read("environ").is_empty());
     for text in [log, read("cmdline"), read("environ"), daemon.status().to_string()] {

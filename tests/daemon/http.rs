@@ -35,7 +35,7 @@ fn metrics_count_requests_by_method_and_outcome() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     let request = host.request();
     host.answer(&request, json!({}));
     client.receive();

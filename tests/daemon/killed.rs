@@ -1,5 +1,5 @@
-//! Each party in turn is killed at a random moment under load. Nobody hangs, every other party
-//! hears of it, and only what may be left behind is left behind.
+//! Daemon, host, client and program are killed in turn, at a random moment under load. No other process hangs, each is
+//! notified, and nothing is left behind that should not be.
 
 use harness::{Closed, Daemon, Program, Socket, process_exists, wait_until};
 use nix::sys::signal::Signal;
@@ -36,7 +36,7 @@ fn read(socket: &mut Socket) -> Option<Value> {
     std::panic::catch_unwind(ended).ok()
 }
 
-/// The scriptable host, as a process of its own.
+/// A scripted host.
 fn host_process(daemon: &Daemon) -> Program {
     let rules = json!({"rules": [{"method": "vscode/chat", "result": "${n}"}]});
     let host = Program::start(daemon.scripted_host(&rules));
@@ -44,7 +44,7 @@ fn host_process(daemon: &Daemon) -> Program {
     host
 }
 
-/// Lets some traffic pass: as many requests as a random number says.
+/// Waits until a random number of requests has been answered.
 fn traffic(daemon: &Daemon) {
     let enough = rand::random_range(1..400);
     let mut client = daemon.client();
@@ -64,7 +64,7 @@ fn the_daemon_is_killed() {
     for caller in callers {
         assert_eq!(caller.join().unwrap().1, None, "the end of the connection, at once");
     }
-    // The host looks for the daemon for a while, then gives up by itself.
+    // The host tries to reconnect for a while, and then ends.
     assert!(!host.wait().success());
     assert!(!host.stderr().is_empty(), "it says why");
     let left: Vec<_> = std::fs::read_dir(daemon.files())
@@ -83,7 +83,7 @@ fn the_host_is_killed() {
     traffic(&daemon);
     host.signal(Signal::SIGKILL);
     host.wait();
-    // Each caller was either in the middle, or came too late.
+    // A caller's last request was in flight, or came after the host had gone.
     for caller in callers {
         let (_, kind) = caller.join().unwrap();
         assert!(matches!(kind.as_deref(), Some("HostGone" | "HostUnavailable")), "{kind:?}");
@@ -101,7 +101,7 @@ fn what_a_killed_host_was_working_on_fails_at_once() {
     host.line();
     let mut client = daemon.client();
     for _ in 0..50 {
-        client.ask("vscode/chat", json!({"timeout": 600_000}));
+        client.send_request("vscode/chat", json!({"timeout": 600_000}));
     }
     wait_until("the host to have them", || daemon.status()["inFlight"] == 50);
     host.signal(Signal::SIGKILL);
@@ -115,7 +115,7 @@ fn what_a_killed_host_was_working_on_fails_at_once() {
 fn clients_are_killed_under_load() {
     let daemon = Daemon::start();
     let _host = host_process(&daemon);
-    // Relays that pipeline: each writes many requests and is killed in the middle.
+    // Relays that pipeline requests: each is killed while it writes many of them.
     let mut clients: Vec<_> =
         (0..6).map(|_| Program::start(daemon.run_command("bridge-client").arg("stdio"))).collect();
     for client in &mut clients {
@@ -185,11 +185,11 @@ fn a_stopped_host_makes_its_callers_time_out_and_nobody_else_wait() {
     let mut host = host_process(&daemon);
     host.signal(Signal::SIGSTOP);
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({"timeout": 300}));
+    client.send_request("vscode/chat", json!({"timeout": 300}));
     client.call("bridge/ping", Value::Null);
     assert_eq!(client.receive()["error"]["data"]["kind"], "Timeout");
     host.signal(Signal::SIGCONT);
-    client.ask("vscode/chat", json!({"n": 5, "timeout": 10_000}));
+    client.send_request("vscode/chat", json!({"n": 5, "timeout": 10_000}));
     let answer = client.receive();
     assert_eq!(answer["result"], "5", "it lives on: {answer}");
     host.signal(Signal::SIGTERM);

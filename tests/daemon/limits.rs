@@ -50,7 +50,7 @@ fn messages_up_to_the_limit_pass() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({"message": "x".repeat((16 << 20) - 200)}));
+    client.send_request("vscode/chat", json!({"message": "x".repeat((16 << 20) - 200)}));
     let request = host.request();
     host.answer(&request, request["params"].clone());
     assert_eq!(client.receive()["result"], request["params"]);
@@ -119,12 +119,12 @@ fn a_client_has_at_most_256_requests_at_the_host_and_loses_none() {
     let mut host = daemon.host("h");
     let mut client = daemon.client();
     for n in 0..400 {
-        client.ask("vscode/chat", json!({"n": n}));
+        client.send_request("vscode/chat", json!({"n": n}));
     }
     let mut waiting: Vec<_> = (0..256).map(|_| host.request()).collect();
-    // Whoever else asks is served: the daemon has stopped reading from one client, not from all.
+    // Other clients are served: the daemon has stopped reading from this one only.
     let mut other = daemon.client();
-    other.ask("vscode/showMessage", json!({}));
+    other.send_request("vscode/showMessage", json!({}));
     let next = host.request();
     assert_eq!(next["method"], "vscode/showMessage", "the 257th of the first client is not here");
     host.answer(&next, json!({}));
@@ -157,9 +157,9 @@ fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
         (cancel, host)
     });
     for _ in 0..256 {
-        client.ask("vscode/chat", json!({}));
+        client.send_request("vscode/chat", json!({}));
     }
-    // Beyond many ping intervals it is still there, although no request of it is taken.
+    // After many ping intervals it is still connected, although none of its requests is read.
     let mut other = daemon.client();
     let begun = Instant::now();
     wait_until("many ping intervals", || {
@@ -168,7 +168,7 @@ fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
     });
     client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}));
     assert_eq!(client.receive()["error"]["data"]["kind"], "RequestCancelled");
-    let id = client.ask("vscode/chat", json!({}));
+    let id = client.send_request("vscode/chat", json!({}));
     let answer = client.receive();
     assert_eq!((&answer["id"], &answer["result"]), (&json!(id), &json!("next")));
     let (cancel, _host) = hosting.join().unwrap();
@@ -176,18 +176,21 @@ fn a_client_at_its_limit_is_kept_alive_and_may_cancel() {
 }
 
 #[test]
-fn a_host_that_stops_altogether_is_given_up() {
+fn a_host_that_neither_reads_nor_answers_pings_is_closed() {
     let daemon = Daemon::start_with(&["--ping-interval", "2"]);
     let silent = json!({"rules": [{"method": "vscode/chat", "silent": true}]});
     let host = harness::Program::start(daemon.scripted_host(&silent));
     host.line();
     host.signal(nix::sys::signal::Signal::SIGSTOP);
-    // More than its socket's buffer takes: the daemon's write to it is stuck.
+    // More than the socket's buffer holds, so the daemon's write blocks.
     let mut client = daemon.client();
     for _ in 0..20 {
-        client.ask("vscode/chat", json!({"message": "x".repeat(1 << 20), "timeout": 600_000}));
+        client.send_request(
+            "vscode/chat",
+            json!({"message": "x".repeat(1 << 20), "timeout": 600_000}),
+        );
     }
-    // What it had fails at once; what came later finds no host.
+    // Its requests in flight fail at once; later requests find no host.
     let kinds: Vec<_> = (0..20)
         .map(|_| client.receive()["error"]["data"]["kind"].as_str().unwrap().to_owned())
         .collect();
@@ -211,12 +214,12 @@ fn clients_that_do_not_read_cannot_block_everybody() {
     });
     let mut deaf: Vec<_> = (0..12).map(|_| daemon.client()).collect();
     for client in &mut deaf {
-        client.ask("vscode/chat", json!({"timeout": 600_000}));
+        client.send_request("vscode/chat", json!({"timeout": 600_000}));
     }
     let mut prompt = daemon.client();
     wait_until("the deaf ones to be given up", || {
-        prompt.ask("vscode/showMessage", json!({}));
-        // It may hear of overload for a moment, never for long.
+        prompt.send_request("vscode/showMessage", json!({}));
+        // It may get *Overloaded* for a moment, but not for long.
         let answer = prompt.receive();
         let mut observer = daemon.client();
         let clients = observer.call("bridge/status", Value::Null)["clients"].as_u64();
@@ -273,9 +276,9 @@ fn all_clients_together_have_at_most_4096_requests() {
     let mut asked = 0;
     for client in &mut clients {
         for _ in 0..250 {
-            client.ask("vscode/chat", json!({"timeout": 60_000}));
+            client.send_request("vscode/chat", json!({"timeout": 60_000}));
         }
-        // The host keeps up, so that its own queue is not what refuses.
+        // The host reads its requests, so that its own queue is never full.
         for _ in asked..4096.min(asked + 250) {
             host.request();
         }
@@ -288,7 +291,7 @@ fn all_clients_together_have_at_most_4096_requests() {
 }
 
 #[test]
-fn connections_are_limited_and_the_limit_is_told() {
+fn connections_are_limited_and_the_refusal_names_the_limit() {
     let daemon = Daemon::start_with(&["--max-connections", "3"]);
     let clients: Vec<_> = (0..3).map(|_| daemon.client()).collect();
     let bearer = format!("Authorization: Bearer {}", daemon.text("token"));
@@ -324,7 +327,7 @@ fn a_client_that_does_not_read_costs_a_bounded_amount_and_delays_nobody() {
     let (mut lazy, mut prompt) = (daemon.client(), daemon.client());
     let before = resident_kib(&daemon);
     for _ in 0..100 {
-        lazy.ask("vscode/chat", json!({"message": "big"}));
+        lazy.send_request("vscode/chat", json!({"message": "big"}));
     }
     wait_until("the lazy one to be cut off", || {
         let params = json!({"still": "served"});
@@ -342,10 +345,10 @@ fn a_host_that_does_not_read_makes_its_callers_hear_of_overload() {
     let _deaf = daemon.host("deaf");
     let mut clients: Vec<_> = (0..4).map(|_| daemon.client()).collect();
     let big = "x".repeat(1 << 20);
-    // More than a queue and the system's buffers hold, in all; each client stays below its own limit.
+    // Together more than the host's queue and the socket buffers hold; each client stays below its own limit.
     for client in &mut clients {
         for _ in 0..25 {
-            client.ask("vscode/chat", json!({"message": big}));
+            client.send_request("vscode/chat", json!({"message": big}));
         }
     }
     let refused = clients.last_mut().unwrap().receive();
@@ -376,7 +379,7 @@ fn running_out_of_descriptors_neither_spins_nor_lasts() {
         .collect();
     wait_until("the daemon to run out", || daemon.program.stderr().contains("cannot accept"));
     let ticks = || Stat::of(daemon.program.pid()).unwrap().cpu_ticks;
-    // A naive loop burns a whole core: 100 ticks a second.
+    // A busy loop would use a whole core: 100 ticks per second.
     let (before, begun) = (ticks(), Instant::now());
     wait_until("a second to pass", || begun.elapsed() > Duration::from_secs(1));
     assert!(ticks() - before < 30, "{} ticks in a second", ticks() - before);
@@ -392,7 +395,7 @@ fn a_thousand_clients_are_served() {
     let mut host = daemon.host("h");
     let mut clients: Vec<_> = (0..1000).map(|_| daemon.client()).collect();
     for (n, client) in clients.iter_mut().enumerate() {
-        client.ask("vscode/chat", json!({"n": n}));
+        client.send_request("vscode/chat", json!({"n": n}));
         let request = host.request();
         host.answer(&request, request["params"]["n"].clone());
     }

@@ -2,25 +2,25 @@
 
 #![allow(clippy::unwrap_used)] // Tests fail by panicking.
 
-/// `action/*`: what agents do, and what they learn from it.
+/// `action/*`: actions of agents, and their observations.
 mod actions;
 /// Web pages for agents, by the program `sandbox`.
 mod browse;
 /// Cells of agents, on a real kernel.
 mod cells;
-/// Hosts that the daemon starts: their attachment, end and return.
+/// Hosts that the daemon starts: their start, end and restart.
 mod children;
-/// `--require`: commands and cells within walls.
+/// `--require`: confined commands and cells.
 mod confined;
 /// The original client, unmodified: every MUST of its contract.
 mod evolve;
-/// The gate as a stranger meets it: origin, host, token, half-open connections.
+/// The gate from outside: origin, host, token, half-open connections.
 mod gate;
 /// Plain HTTP: health, status, metrics, submit.
 mod http;
-/// SIGKILL of any party under load, and what is left behind.
+/// SIGKILL of each process under load.
 mod killed;
-/// Default limits, each met from outside.
+/// The default limits, each reached from outside.
 mod limits;
 /// Routing of requests between real connections.
 mod routing;
@@ -30,7 +30,7 @@ mod run;
 mod sandbox;
 /// The end of the sandbox's process.
 mod sandbox_killed;
-/// `--sandbox`: how it begins and ends, and who else wants to be it.
+/// `--sandbox`: start and end of the sandbox, and hosts that try to replace it.
 mod sandbox_life;
 /// `bridge-daemon serve`: the ready line, its ways to end, secrets.
 mod serve;
@@ -38,5 +38,5 @@ mod serve;
 mod terminal;
 /// jsonrpsee's client, unmodified.
 mod third_party;
-/// Tokens that allow less, at every door.
+/// Tokens with fewer rights, at every place where tokens are checked.
 mod tokens;

@@ -28,12 +28,12 @@ fn progress_arrives_before_the_host_has_finished() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    let id = client.ask("vscode/chat", json!({"message": "x"}));
+    let id = client.send_request("vscode/chat", json!({"message": "x"}));
     let request = host.request();
     for word in ["one", "two"] {
         let params = json!({"id": request["id"], "value": {"text": word}});
         host.send(&json!({"jsonrpc": "2.0", "method": "$/progress", "params": params}));
-        // The host goes on only once the caller has this piece.
+        // The host continues only after the caller has received this piece.
         assert_eq!(client.receive()["params"], json!({"id": id, "value": {"text": word}}));
     }
     host.answer(&request, json!("done"));
@@ -45,7 +45,8 @@ fn requests_of_one_connection_overlap() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    let ids: Vec<_> = (0..50).map(|n| client.ask("vscode/chat", json!({"n": n}))).collect();
+    let ids: Vec<_> =
+        (0..50).map(|n| client.send_request("vscode/chat", json!({"n": n}))).collect();
     let requests: Vec<_> = (0..50).map(|_| host.request()).collect();
     for request in requests.iter().rev() {
         host.answer(request, request["params"]["n"].clone());
@@ -61,7 +62,7 @@ fn a_client_cannot_become_a_host() {
     let daemon = Daemon::start();
     let mut client = daemon.client();
     for method in ["runtime/register", "runtime/update", "runtime/unregister", "bridge/shutdown"] {
-        client.ask(method, json!({"methods": ["vscode/chat"]}));
+        client.send_request(method, json!({"methods": ["vscode/chat"]}));
         assert_eq!(client.receive()["error"]["code"], -32061, "{method}");
     }
     assert_eq!(client.call("runtime/list", Value::Null), json!([]));
@@ -72,7 +73,7 @@ fn a_client_cannot_answer_in_a_hosts_name() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let (mut client, mut rogue) = (daemon.client(), daemon.client());
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     let request = host.request();
     rogue.answer(&request, json!("forged"));
     rogue.call("bridge/ping", Value::Null);
@@ -86,16 +87,16 @@ fn the_host_is_told_when_the_caller_cancels_leaves_or_runs_out_of_time() {
     let daemon = Daemon::start();
     let mut host = daemon.host("h");
     let mut client = daemon.client();
-    let id = client.ask("vscode/chat", json!({}));
+    let id = client.send_request("vscode/chat", json!({}));
     let cancelled = host.request();
     client.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}));
     assert_eq!(host.receive()["params"]["id"], cancelled["id"]);
     assert_eq!(client.receive()["error"]["code"], -32800);
-    client.ask("vscode/chat", json!({"timeout": 50}));
+    client.send_request("vscode/chat", json!({"timeout": 50}));
     let late = host.request();
     assert_eq!(host.receive()["params"]["id"], late["id"]);
     assert_eq!(client.receive()["error"]["data"]["kind"], "Timeout");
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     let left = host.request();
     drop(client);
     assert_eq!(host.receive()["params"]["id"], left["id"]);
@@ -106,7 +107,7 @@ fn the_host_goes_and_comes_back() {
     let daemon = Daemon::start();
     let mut host = daemon.host("window");
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     host.request();
     drop(host);
     let gone = client.receive();
@@ -114,7 +115,7 @@ fn the_host_goes_and_comes_back() {
         gone["error"]["data"],
         json!({"kind": "HostGone", "retryable": false, "mayHaveExecuted": true})
     );
-    client.ask("vscode/chat", json!({"message": "waits"}));
+    client.send_request("vscode/chat", json!({"message": "waits"}));
     let mut back = daemon.host("window");
     let request = back.request();
     back.answer(&request, json!("hello again"));
@@ -128,7 +129,7 @@ fn a_newer_registration_replaces_the_older_connection() {
     let mut new = daemon.host("window");
     assert_eq!(old.closed(), Closed(Some(4409)));
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     let request = new.request();
     new.answer(&request, json!(1));
     assert_eq!(client.receive()["result"], 1);
@@ -143,13 +144,13 @@ fn own_methods_check_their_parameters_and_versions() {
         (&hello["protocol"], &hello["role"], &hello["session"]),
         (&json!(1), &json!("client"), &daemon.ready["session"])
     );
-    client.ask("bridge/hello", json!({"protocol": 2}));
+    client.send_request("bridge/hello", json!({"protocol": 2}));
     assert_eq!(client.receive()["error"]["data"]["supported"], json!([1]));
-    client.ask("bridge/hello", json!({}));
+    client.send_request("bridge/hello", json!({}));
     let error = client.receive()["error"].clone();
     assert_eq!(error["code"], -32602);
     assert!(error["message"].as_str().unwrap().contains("protocol"), "{error}");
-    client.ask("bridge/nothing", Value::Null);
+    client.send_request("bridge/nothing", Value::Null);
     assert_eq!(client.receive()["error"]["code"], -32601);
 }
 
@@ -162,7 +163,7 @@ fn a_unix_socket_serves_the_same_bridge() {
     assert_eq!(mode & 0o777, 0o600);
     let mut host = daemon.host("h");
     let mut client = Socket::connect_unix(&path, daemon.text("token"));
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     let request = host.request();
     host.answer(&request, json!("over unix"));
     assert_eq!(client.receive()["result"], "over unix");
@@ -179,7 +180,7 @@ fn tail_shows_each_request_without_its_content() {
     let (mut tail, mut client) = (daemon.client(), daemon.client());
     tail.call("bridge/tail", Value::Null);
     client.call("bridge/hello", json!({"protocol": 1, "name": "script"}));
-    client.ask("vscode/chat", json!({"message": "secret"}));
+    client.send_request("vscode/chat", json!({"message": "secret"}));
     let request = host.request();
     host.answer(&request, json!({"response": "secret"}));
     let record = tail.receive();
@@ -207,7 +208,7 @@ fn a_dead_client_does_not_take_its_host_down() {
     let mut host = daemon.host("h");
     let mut clients: Vec<_> = (0..20).map(|_| daemon.client()).collect();
     for client in &mut clients {
-        client.ask("vscode/chat", json!({}));
+        client.send_request("vscode/chat", json!({}));
     }
     let requests: Vec<_> = (0..20).map(|_| host.request()).collect();
     drop(clients);
@@ -216,7 +217,7 @@ fn a_dead_client_does_not_take_its_host_down() {
     }
     wait_until("the clients to be gone", || daemon.status()["clients"] == 1);
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({"message": "still there?"}));
+    client.send_request("vscode/chat", json!({"message": "still there?"}));
     loop {
         let message = host.receive();
         if message["method"] == "vscode/chat" {

@@ -44,7 +44,7 @@ fn the_program_gets_the_variables_and_its_exit_code_is_ours() {
 }
 
 #[test]
-fn exit_codes_tell_signals_and_failures_to_start() {
+fn exit_codes_show_signals_and_failures_to_start() {
     let directory = run_directory();
     assert_eq!(run(&directory, &[], "kill -9 $$").wait().code(), Some(137));
     let attempt = |program: &str| {
@@ -188,7 +188,7 @@ fn with_an_editor_calls_wait_for_a_window_that_attaches_through_the_files() {
     let mut window = attach();
     assert_eq!(window.request()["params"]["message"], "What is 2+2?");
     drop(window);
-    // The window was reloaded in the middle: that call fails clearly, the run goes on.
+    // The window is reloaded during a call: the call fails with a clear error, and the run continues.
     assert_eq!(program.wait().code(), Some(7));
     assert!(program.stderr().contains("host went away"), "{}", program.stderr());
     assert_eq!(left_over(&directory), 0);

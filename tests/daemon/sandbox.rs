@@ -3,16 +3,16 @@ use harness::{Placement, SandboxDaemon, in_both_placements, piece, run_directory
 use serde_json::{Value, json};
 
 in_both_placements!(
-    a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays,
+    a_command_reports_its_exit_code_directory_and_output_and_the_shell_stays,
     a_shell_is_created_as_asked_and_others_must_exist,
     numbers_beyond_all_bounds_do_no_harm,
     output_is_streamed_in_order_and_all_of_it_comes_before_the_answer,
     a_command_goes_on_when_its_caller_cancels_or_leaves_or_limits_pass,
     a_command_that_waits_for_input_says_so,
     keys_and_signals_reach_the_program,
-    of_much_output_both_ends_are_shown_and_all_can_be_read,
+    long_output_shows_both_ends_and_all_of_it_can_be_read,
     output_as_text_has_every_line,
-    who_does_not_read_a_flood_costs_little_and_holds_up_nobody,
+    a_client_that_does_not_read_a_flood_costs_little_and_delays_nobody,
     files_are_read_written_edited_found_and_moved,
     files_outside_the_workspace_are_out_of_reach,
     a_hash_has_the_version_that_a_read_gives,
@@ -22,7 +22,7 @@ in_both_placements!(
     many_clients_want_the_same_new_shell_and_get_one,
 );
 
-fn a_command_tells_its_exit_code_directory_and_output_and_the_shell_stays(placement: Placement) {
+fn a_command_reports_its_exit_code_directory_and_output_and_the_shell_stays(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let first = client.run("mkdir sub && cd sub && x=kept && echo 'hello  world' && (exit 3)");
@@ -177,7 +177,7 @@ fn keys_and_signals_reach_the_program(placement: Placement) {
         ("shell/keys", json!({"keys": ["C-c"]}), 130),
         ("shell/signal", json!({"signal": "TERM"}), 143),
     ] {
-        // Said by the program itself: a key that comes while bash is starting it is for bash alone.
+        // The program itself prints this: a key that comes while bash is still starting it would reach only bash.
         let id = client.run_until("main", "sh -c 'echo ready; exec sleep 1000'", "ready");
         other.call(method, params);
         assert_eq!(client.answer_to(id)["result"]["exitCode"], code, "{method}");
@@ -188,7 +188,7 @@ fn keys_and_signals_reach_the_program(placement: Placement) {
     assert!(attach["command"].as_str().unwrap().contains("attach-session -r -t"), "{attach}");
 }
 
-fn of_much_output_both_ends_are_shown_and_all_can_be_read(placement: Placement) {
+fn long_output_shows_both_ends_and_all_of_it_can_be_read(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let ran = client.run("seq 1 200000");
@@ -226,14 +226,14 @@ fn output_as_text_has_every_line(placement: Placement) {
     let whole = client.call("shell/read", json!({"bytes": 4 << 20}));
     assert!(whole["text"] == expected, "text is not what was printed");
     assert_eq!(whole["end"], ran["output"]["end"]);
-    // Many columns, as agents' shells have them, do not cost memory for each line.
+    // Wide terminals, as agents' shells have them, do not cost memory for each line.
     let wide = json!({"shell": "wide", "columns": 1000, "rows": 200});
     client.call("shell/create", wide);
     let options = json!({"shell": "wide", "command": command, "outputBytes": 4 << 20});
     let ran = client.call("shell/run", options);
     assert!(ran["output"]["text"] == expected, "a wide shell has not shown what was printed");
     assert!(peak_kib(&sandbox) < 128 << 10, "{} KiB", peak_kib(&sandbox));
-    // Pieces of it are whole lines.
+    // Text that is read in pieces is cut between lines.
     let ran = client.run("seq 1 200000");
     let end = ran["output"]["end"].as_u64().unwrap();
     let (mut from, mut pieces) = (ran["output"]["start"].as_u64().unwrap(), Vec::new());
@@ -247,7 +247,7 @@ fn output_as_text_has_every_line(placement: Placement) {
     assert!(pieces.join("\n") == expected, "pieces: {:?}", ends.collect::<Vec<_>>());
 }
 
-/// The most memory that the daemon or the sandbox has had.
+/// The peak memory of the daemon or the sandbox, whichever is larger.
 fn peak_kib(sandbox: &SandboxDaemon) -> u64 {
     let peak = |pid: u32| -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -257,13 +257,13 @@ fn peak_kib(sandbox: &SandboxDaemon) -> u64 {
     peak(sandbox.daemon.program.pid()).max(peak(sandbox.sandbox_pid()))
 }
 
-/// They get what fits into their queues, and their answers, when they read again.
-fn who_does_not_read_a_flood_costs_little_and_holds_up_nobody(placement: Placement) {
+/// When such a client reads again, it gets the output that fitted into its queue, and its answer.
+fn a_client_that_does_not_read_a_flood_costs_little_and_delays_nobody(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let flood = "head -c 30000000 /dev/zero | tr '\\0' x | fold -w 1000";
     let ask = |method, params| {
         let mut stopped = sandbox.client();
-        let id = stopped.ask(method, params);
+        let id = stopped.send_request(method, params);
         (stopped, id)
     };
     let run = json!({"shell": "flooded", "command": flood, "create": true, "stream": true});
@@ -351,7 +351,7 @@ fn files_outside_the_workspace_are_out_of_reach(placement: Placement) {
             ("file/grep", json!({"path": path, "pattern": "s3cret"})),
         ] {
             let error = client.refused(method, params);
-            // A name on the way that does not exist is told as such; nothing is told of the rest.
+            // If a directory of the path does not exist, the error says so; it says nothing about files outside.
             let told = json!([error["code"], error["data"]["kind"]]);
             let missing = told == json!([-32062, "NotFound"]) && path.starts_with("a/");
             assert!(
@@ -418,7 +418,7 @@ fn a_file_is_changed_only_at_the_version_that_was_seen(placement: Placement) {
     let undone = client.call("file/undo", json!({"path": "a"}));
     assert_eq!(undone["version"], written["version"]);
     let write = json!({"path": "a", "text": "mine", "ifVersion": undone["version"]});
-    let ids: Vec<u64> = (0..4).map(|_| client.ask("file/write", write.clone())).collect();
+    let ids: Vec<u64> = (0..4).map(|_| client.send_request("file/write", write.clone())).collect();
     let outcomes: Vec<Value> = ids.iter().map(|_| client.receive()).collect();
     let won = outcomes.iter().filter(|answer| answer["result"].is_object()).count();
     assert_eq!(won, 1, "{outcomes:?}");
@@ -427,7 +427,7 @@ fn a_file_is_changed_only_at_the_version_that_was_seen(placement: Placement) {
 fn output_is_shown_from_an_offset_and_by_its_last_lines(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
-    // The first bytes of an escape sequence and of a character stay until they are whole.
+    // An incomplete escape sequence or character is held back until it is complete.
     let command = "seq 1 100; printf 'h\\xc3'; read -s x; printf '\\xa4\\n\\033[3'; read -s x; printf '1mred\\n'";
     client.run_until("main", command, "100\r\nh");
     let lines = json!({"limitMs": 0, "outputLines": 2});
@@ -473,7 +473,7 @@ fn many_clients_want_the_same_new_shell_and_get_one(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
     let ids: Vec<u64> = (0..5)
-        .map(|_| client.ask("shell/run", json!({"command": "true", "limitMs": 60000})))
+        .map(|_| client.send_request("shell/run", json!({"command": "true", "limitMs": 60000})))
         .collect();
     let mut outcomes: Vec<Value> = ids.iter().map(|_| client.receive()).collect();
     outcomes.sort_by_key(|answer| answer["error"].is_object());

@@ -1,4 +1,4 @@
-//! The end of the sandbox's process, however it comes: its calls fail typed, its shells go on, and nobody else notices.
+//! The sandbox's process dies: its calls fail with a typed error, its shells keep running, and nobody else is affected.
 
 use harness::{Placement, SandboxDaemon, in_both_placements, process_exists, wait_until};
 use nix::sys::signal::Signal;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 in_both_placements!(
     a_sandbox_that_dies_fails_its_calls_and_goes_on_with_its_shells,
     a_sandbox_that_is_terminated_ends_its_shells,
-    a_sandbox_outlives_no_daemon_and_leaves_its_shells,
+    a_sandbox_ends_with_a_killed_daemon_and_leaves_its_shells,
 );
 
-/// The ends of a panic or exhausted memory (SIGABRT), a stack overflow (SIGSEGV) and the system's own choice (SIGKILL).
+/// SIGABRT as after a panic or exhausted memory, SIGSEGV as after a stack overflow, and SIGKILL as of the OOM killer.
 fn a_sandbox_that_dies_fails_its_calls_and_goes_on_with_its_shells(placement: Placement) {
     let mut sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut window = sandbox.daemon.host("w");
@@ -19,7 +19,7 @@ fn a_sandbox_that_dies_fails_its_calls_and_goes_on_with_its_shells(placement: Pl
         [Signal::SIGKILL, Signal::SIGSEGV, Signal::SIGABRT].into_iter().enumerate()
     {
         client.run("cd /; kept=yes");
-        let chat = other.ask("vscode/chat", json!({"message": "hi"}));
+        let chat = other.send_request("vscode/chat", json!({"message": "hi"}));
         let asked = window.request();
         let command = "echo ready; read -s x; echo \"$kept $x\"";
         let id = client.run_until("main", command, "ready");
@@ -52,7 +52,7 @@ fn a_sandbox_that_is_terminated_ends_its_shells(placement: Placement) {
     assert_eq!(client.call("shell/list", json!({})), json!({"shells": []}));
 }
 
-fn a_sandbox_outlives_no_daemon_and_leaves_its_shells(placement: Placement) {
+fn a_sandbox_ends_with_a_killed_daemon_and_leaves_its_shells(placement: Placement) {
     let mut sandbox = SandboxDaemon::start_in(placement, &[]);
     let background = sandbox.client().run("sleep 1000 &")["backgroundPid"].as_u64().unwrap() as u32;
     let host = sandbox.sandbox_pid();

@@ -128,7 +128,7 @@ fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started(placement:
     assert!(command("kill").args(["-9", &server]).status().unwrap().success());
     assert_eq!(client.answer_to(id)["result"]["ended"], "serverGone");
 
-    // The old ones are gone, and that is said, not hidden behind new ones of the same name.
+    // The old shells are gone. The error says so, instead of silently starting new ones of the same name.
     for (method, params) in [
         ("shell/run", json!({"command": "pwd"})),
         ("shell/run", json!({"command": "pwd", "shell": "other"})),
@@ -146,7 +146,7 @@ fn a_killed_tmux_takes_its_shells_with_it_and_new_ones_can_be_started(placement:
     assert_eq!(client.call("shell/run", again)["output"]["text"], "here");
 }
 
-/// tmux's word for something, about the daemon's own tmux.
+/// The value of a tmux format in the private tmux server of the sandbox.
 fn tmux_says(sandbox: &SandboxDaemon, format: &[&str]) -> String {
     let mut ask = command("tmux");
     ask.arg("-S").arg(sandbox.state().join("tmux")).args(["display-message", "-p"]).args(format);
@@ -223,8 +223,8 @@ fn a_window_cannot_take_the_sandbox_over() {
 fn calls_for_a_window_wait_for_one_beside_the_sandbox(placement: Placement) {
     let sandbox = SandboxDaemon::start_in(placement, &[]);
     let mut client = sandbox.client();
-    let id = client.ask("vscode/chat", json!({"message": "hi"}));
-    // The daemon has taken the request when it answers the next one.
+    let id = client.send_request("vscode/chat", json!({"message": "hi"}));
+    // When the daemon answers this request, it has read the one before.
     client.run("true");
     let mut window = sandbox.daemon.host("w");
     let request = window.request();

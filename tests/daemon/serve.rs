@@ -34,13 +34,13 @@ fn a_host_may_end_it() {
 }
 
 #[test]
-fn requests_on_their_way_are_answered_and_a_deaf_client_does_not_keep_it() {
+fn requests_on_their_way_are_answered_and_a_client_that_does_not_read_does_not_delay_the_end() {
     let mut daemon = Daemon::start();
     let mut host = daemon.host("h");
-    // One that never reads: its queue is full when the daemon wants to end.
+    // A client that never reads: its queue is full when the daemon ends.
     let mut deaf = daemon.client();
     for _ in 0..20 {
-        deaf.ask("vscode/chat", json!({}));
+        deaf.send_request("vscode/chat", json!({}));
     }
     for _ in 0..20 {
         let request = host.request();
@@ -48,7 +48,7 @@ fn requests_on_their_way_are_answered_and_a_deaf_client_does_not_keep_it() {
     }
     wait_until("its queue to fill", || daemon.status()["queuedBytes"].as_u64() > Some(1 << 20));
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     host.request();
     daemon.program.close_stdin();
     assert_eq!(client.receive()["error"]["data"]["kind"], "ShuttingDown");
@@ -58,7 +58,7 @@ fn requests_on_their_way_are_answered_and_a_deaf_client_does_not_keep_it() {
 }
 
 #[test]
-fn it_ends_when_nobody_has_been_here_for_long() {
+fn it_ends_when_nobody_has_been_connected_for_the_idle_timeout() {
     let mut daemon = Daemon::start_with(&["--idle-timeout", "2"]);
     let mut client = daemon.client();
     client.call("bridge/ping", Value::Null);
@@ -70,8 +70,8 @@ fn it_ends_when_nobody_has_been_here_for_long() {
 #[test]
 fn it_ends_with_its_parent_even_if_somebody_else_holds_the_pipe() {
     let directory = run_directory();
-    // The shell starts a daemon on a pipe that a third process holds open, with another behind it, and is
-    // killed. The two others say their pids.
+    // The shell starts a daemon whose stdin is a pipe that another process holds open, and whose stdout a further
+    // process reads. Both print their pids. Then the shell is killed.
     let script = r#"mkfifo "$XDG_RUNTIME_DIR/in"; sleep 1000 > "$XDG_RUNTIME_DIR/in" & echo $!
         "$0" serve < "$XDG_RUNTIME_DIR/in" | { read ready; echo "$ready"; echo $BASHPID; exec sleep 1000; }"#;
     let mut command = std::process::Command::new("bash");
@@ -95,7 +95,7 @@ fn it_ends_with_its_parent_even_if_somebody_else_holds_the_pipe() {
 }
 
 #[test]
-fn secrets_are_told_to_a_pipe_only() {
+fn secrets_are_printed_to_a_pipe_only() {
     let directory = run_directory();
     let path = directory.path().join("out");
     let mut command = harness::command(binary("bridge-daemon"));
@@ -186,7 +186,7 @@ fn files_of_the_dead_are_swept_by_the_next() {
 fn no_host_is_an_error_that_says_how_to_get_one() {
     let daemon = Daemon::start_with(&["--host-wait", "0"]);
     let mut client = daemon.client();
-    client.ask("vscode/chat", json!({}));
+    client.send_request("vscode/chat", json!({}));
     let error = client.receive()["error"].clone();
     assert_eq!(error["data"]["kind"], "HostUnavailable");
     assert!(error["message"].as_str().unwrap().contains("VS Code"), "{error}");

@@ -103,10 +103,10 @@ fn missing_parameters_are_named() {
 }
 
 #[test]
-fn a_failing_chat_command_tells_why() {
+fn a_failing_chat_command_reports_why() {
     let (code, _, stderr) = run(&["--chat-command", "echo 'no key' >&2; exit 3"], "bc chat hi");
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("exit status: 3") && stderr.contains("no key"), "{stderr}");
+    assert!(stderr.contains("exit code 3") && stderr.contains("no key"), "{stderr}");
 }
 
 #[test]

@@ -45,9 +45,9 @@ fn a_narrower_token_is_refused_what_it_lacks_at_every_door() {
         Socket::connect(daemon.port(), &none).refused("file/read", json!({}))["code"],
         -32060
     );
-    // The window has seen nothing of all that.
+    // None of these requests has reached the window.
     let mut allowed = daemon.client();
-    allowed.ask("vscode/chat", json!({"message": "first"}));
+    allowed.send_request("vscode/chat", json!({"message": "first"}));
     assert_eq!(host.request()["params"]["message"], "first");
     assert_eq!(daemon.status()["counters"]["forbidden"], 4);
 }
@@ -100,7 +100,7 @@ fn a_made_host_token_serves_what_it_names_and_cannot_end_the_daemon() {
     assert_eq!(host.refused("bridge/shutdown", json!({}))["code"], -32060);
     host.call("runtime/register", json!({"methods": ["file/read"]}));
     let mut client = daemon.client();
-    client.ask("file/read", json!({"path": "x"}));
+    client.send_request("file/read", json!({"path": "x"}));
     let request = host.request();
     host.answer(&request, json!({"text": "y"}));
     assert_eq!(client.receive()["result"]["text"], "y");
@@ -163,7 +163,7 @@ fn the_command_writes_a_host_token_to_a_private_file_that_a_host_can_use() {
 fn a_run_can_give_its_program_fewer_rights_than_the_session_has() {
     let runtime = harness::run_directory();
     let client = harness::binary("bridge-client");
-    // The program tells what its own token allows, and then what the session's allows.
+    // The program prints the rights of its own token, and then those of the session's token.
     let script = r#""$0" call bridge/hello protocol=1
         env -u RUN_BRIDGE_ADDR -u RUN_BRIDGE_TOKEN -u EVOLVE_RUN_BRIDGE_ADDR "$0" call bridge/hello protocol=1"#;
     let mut run = harness::command(harness::binary("bridge-daemon"));

@@ -104,7 +104,7 @@ impl EvolveClient {
 
     /// Waits for the next event, while no request is in flight.
     pub fn event(&mut self) -> Value {
-        let deadline = Instant::now() + crate::PATIENCE;
+        let deadline = Instant::now() + crate::TIMEOUT;
         while Instant::now() < deadline {
             if let Ok(Some(payload)) = self.frame()
                 && let Ok(message) = serde_json::from_slice(&payload)

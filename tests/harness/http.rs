@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 pub struct HttpAnswer {
     pub status: u16,
@@ -33,7 +33,7 @@ pub fn http(port: u16, line: &str, headers: &[&str], body: &str) -> HttpAnswer {
 #[track_caller]
 pub fn raw_exchange(port: u16, bytes: &[u8]) -> HttpAnswer {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     let mut chunk = [0; 4096];

@@ -25,7 +25,9 @@ pub use children::Installation;
 pub use daemon::{Daemon, binary, run_directory};
 pub use evolve::EvolveClient;
 pub use http::{HttpAnswer, http, http_request, raw_exchange};
-pub use program::{Program, command, process_exists, wait_until, wait_until_none, write_program};
+pub use program::{
+    Program, command, process_exists, wait_until, wait_until_complete, write_program,
+};
 pub use sandbox::{Placement, SandboxDaemon, piece};
 pub use sandbox_test_support::kernel_python;
 pub use socket::{Closed, Socket};
@@ -33,4 +35,4 @@ pub use socket::{Closed, Socket};
 use std::time::Duration;
 
 /// Timeout of every wait. When it passes, the test fails.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(90);

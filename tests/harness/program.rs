@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use process_identity::ProcessId;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// A running program. Its stdout is read by lines, and its stderr is collected. Dropping it kills the program.
 pub struct Program {
@@ -77,10 +77,10 @@ impl Program {
     /// Waits for the next line of stdout.
     #[track_caller]
     pub fn line(&self) -> String {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(TIMEOUT) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
-                panic!("{} printed nothing within {PATIENCE:?}: {}", self.name, self.stderr())
+                panic!("{} printed nothing within {TIMEOUT:?}: {}", self.name, self.stderr())
             }
             Err(RecvTimeoutError::Disconnected) => {
                 panic!("{} closed its output: {}", self.name, self.stderr())
@@ -93,7 +93,7 @@ impl Program {
     pub fn line_with(&self, text: &str) -> String {
         let mut passed = Vec::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) if line.contains(text) => return line,
                 Ok(line) => passed.push(line),
                 Err(error) => panic!("{error}: {text:?} is not in {passed:?}: {}", self.stderr()),
@@ -110,7 +110,7 @@ impl Program {
     pub fn rest(&self) -> Vec<String> {
         let mut rest = Vec::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) => rest.push(line),
                 Err(RecvTimeoutError::Disconnected) => return rest,
                 Err(RecvTimeoutError::Timeout) => {
@@ -148,7 +148,7 @@ impl Program {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
-        let _ = self.stderr_ended.recv_timeout(PATIENCE);
+        let _ = self.stderr_ended.recv_timeout(TIMEOUT);
         status.unwrap()
     }
 }
@@ -169,15 +169,15 @@ impl Drop for Program {
 /// process that is not our child.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    wait_until_none(|| (!holds()).then(|| what.to_owned()));
+    wait_until_complete(|| (!holds()).then(|| what.to_owned()));
 }
 
 /// Polls until `lacking` returns `None`. Its text says what is still missing, for the message of the timeout.
 #[track_caller]
-pub fn wait_until_none(mut lacking: impl FnMut() -> Option<String>) {
-    let limit = Instant::now() + PATIENCE;
+pub fn wait_until_complete(mut lacking: impl FnMut() -> Option<String>) {
+    let limit = Instant::now() + TIMEOUT;
     while let Some(what) = lacking() {
-        assert!(Instant::now() < limit, "waited {PATIENCE:?} in vain for {what}");
+        assert!(Instant::now() < limit, "waited {TIMEOUT:?} in vain for {what}");
         std::thread::park_timeout(Duration::from_millis(2));
     }
 }

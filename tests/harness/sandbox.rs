@@ -1,4 +1,4 @@
-//! A real daemon with a sandbox, whose shells end with the test.
+//! A real daemon with a sandbox. All shells end with the test.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::daemon::{Daemon, binary, run_directory};
 use crate::program::{Program, command, process_exists, wait_until};
 use crate::socket::Socket;
 
-/// The session that a restarted daemon has again.
+/// The session id, which stays the same when the daemon is started again.
 const SESSION: &str = "sandboxed";
 
 /// How the sandbox is attached to the daemon.
@@ -41,7 +41,7 @@ macro_rules! in_both_placements {
 /// A daemon with a sandbox, ready. The directories outlive both, so that they can be started again.
 pub struct SandboxDaemon {
     pub daemon: Daemon,
-    /// The program `sandbox host`, where it is no child of the daemon.
+    /// The program `sandbox host`, if it is not a child of the daemon.
     connected: Option<Program>,
     placement: Placement,
     flags: Vec<String>,
@@ -55,12 +55,12 @@ struct Directories {
 }
 
 impl SandboxDaemon {
-    /// With a child of the daemon.
+    /// Starts a daemon whose sandbox is its child.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// With a child of the daemon that gets more flags, also when it is started again.
+    /// Starts a daemon with further flags, whose sandbox is its child. The flags are also used when it is started again.
     pub fn start_with(flags: &[&str]) -> Self {
         Self::start_in(Placement::Child, flags)
     }
@@ -71,7 +71,7 @@ impl SandboxDaemon {
         Self { daemon, connected, placement, flags, directories }
     }
 
-    /// One that may do no more with the files of others than anybody may, even if it is root.
+    /// Starts a daemon without root's privileges over files of other users, even if the test runs as root.
     pub fn start_without_privileges() -> Self {
         const PRIVILEGES: &str = "-chown,-dac_override,-dac_read_search";
         let (directories, placement) = (Directories::new(), Placement::Child);
@@ -101,12 +101,12 @@ impl SandboxDaemon {
         }
     }
 
-    /// Ends `sandbox host` by a signal. A child is then started anew by its daemon; otherwise this starts it again.
+    /// Ends `sandbox host` by a signal. If it is a child, its daemon restarts it; otherwise this function does.
     pub fn kill_sandbox(&mut self, signal: Signal) {
         let pid = self.sandbox_pid();
         let mut connected = self.connected.take();
         wait_until("the end of the sandbox", || {
-            // Over and over: a Rust program takes its first SIGSEGV for a fault, which would come again.
+            // Repeated, because a Rust program returns from the first SIGSEGV, expecting a real fault to happen again.
             let sent = kill(Pid::from_raw(pid.cast_signed()), signal);
             match &mut connected {
                 Some(program) => !program.is_running(),
@@ -118,12 +118,12 @@ impl SandboxDaemon {
         }
     }
 
-    /// SIGKILL for the daemon alone.
+    /// Kills only the daemon, with SIGKILL.
     pub fn kill_daemon(&mut self) {
         killed(&mut self.daemon.program);
     }
 
-    /// SIGKILL for the daemon, and for a sandbox that is no child of it.
+    /// Kills the daemon, and a sandbox that is not its child, with SIGKILL.
     pub fn kill(&mut self) {
         self.kill_daemon();
         if let Some(mut program) = self.connected.take() {
@@ -131,20 +131,20 @@ impl SandboxDaemon {
         }
     }
 
-    /// SIGKILL, and a new daemon for the same session and directory.
+    /// Kills the daemon with SIGKILL and starts a new one for the same session and directory.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
         (self.daemon, self.connected) =
             self.directories.launch(self.placement, &self.flags, |_| ());
     }
 
-    /// SIGKILL, and a new daemon with other flags.
+    /// Kills the daemon with SIGKILL and starts a new one with other flags.
     pub fn kill_and_start_with(&mut self, flags: &[&str]) {
         self.flags = owned(flags);
         self.kill_and_start_again();
     }
 
-    /// SIGTERM, and everything that it entails.
+    /// Ends the daemon with SIGTERM, and waits for the end of daemon and sandbox.
     pub fn end(&mut self) {
         self.daemon.program.signal(Signal::SIGTERM);
         self.daemon.program.wait();
@@ -154,13 +154,13 @@ impl SandboxDaemon {
         }
     }
 
-    /// Where the shells lie.
+    /// The state directory of the shells.
     pub fn state(&self) -> PathBuf {
         let found = self.leftovers().into_iter().find(|path| path.join("owner.lock").exists());
         found.expect("a state directory beside the connection files")
     }
 
-    /// What daemons have left in the directory of connection files.
+    /// The files that daemons have left in the directory of connection files.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.directories.files()).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -187,7 +187,7 @@ impl Directories {
         Self { runtime, workspace, temporary }
     }
 
-    /// Where connection files and the state of shells lie.
+    /// The directory of connection files and of the shells' state.
     fn files(&self) -> PathBuf {
         self.runtime.path().join("run-bridge")
     }
@@ -210,7 +210,7 @@ impl Directories {
         (daemon, connected)
     }
 
-    /// Starts a sandbox that is no child, and returns when it has registered.
+    /// Starts a sandbox that is not a child, and returns when it has registered.
     fn connect(&self, placement: Placement, daemon: &Daemon, flags: &[String]) -> Option<Program> {
         if placement == Placement::Child {
             return None;
@@ -238,7 +238,7 @@ impl Directories {
         Some(program)
     }
 
-    /// Start-up files of whoever runs the tests have no say: the home directory is an empty one.
+    /// Sets an empty home directory, so that start-up files of the person who runs the tests have no effect.
     fn set_environment(&self, command: &mut Command) {
         command.env("XDG_RUNTIME_DIR", self.runtime.path()).env("HOME", self.runtime.path());
         command.env("TMPDIR", self.temporary.path());
@@ -275,7 +275,7 @@ impl Socket {
     #[track_caller]
     pub fn run_until(&mut self, shell: &str, command: &str, text: &str) -> u64 {
         let params = json!({"shell": shell, "create": true, "command": command, "stream": true});
-        let id = self.ask("shell/run", params);
+        let id = self.send_request("shell/run", params);
         let mut printed = Vec::new();
         while !String::from_utf8_lossy(&printed).contains(text) {
             let message = self.receive();
@@ -285,17 +285,17 @@ impl Socket {
         id
     }
 
-    /// Carries an action out and returns the observation.
+    /// Executes an action and returns its observation.
     #[track_caller]
     pub fn act(&mut self, action: &str, args: Value) -> Value {
         self.call("action/execute", json!({"action": action, "args": args}))
     }
 
-    /// Begins an action whose output is streamed, and returns when it has printed a text.
+    /// Starts an action whose output is streamed, and returns when it has printed a text.
     #[track_caller]
     pub fn act_until(&mut self, mut params: Value, text: &str) -> u64 {
         params["stream"] = json!(true);
-        let id = self.ask("action/execute", params);
+        let id = self.send_request("action/execute", params);
         let mut printed = String::new();
         while !printed.contains(text) {
             let message = self.receive();
@@ -305,8 +305,8 @@ impl Socket {
         id
     }
 
-    /// Types a line when the command of a shell waits for one that is not shown. Typed earlier, it would
-    /// be shown.
+    /// Waits until the command of a shell waits for hidden input, and types a line. Typed earlier, the terminal would
+    /// show it.
     #[track_caller]
     pub fn type_secretly(&mut self, shell: &str, text: &str) {
         let waiting = json!({"shell": shell, "returnOnInput": true, "limitMs": 300});
@@ -316,7 +316,7 @@ impl Socket {
         self.call("shell/input", json!({"shell": shell, "text": text, "enter": true}));
     }
 
-    /// The answer to a request, past its progress.
+    /// Waits for the answer to a request, and skips its progress.
     #[track_caller]
     pub fn answer_to(&mut self, id: u64) -> Value {
         loop {
@@ -330,7 +330,7 @@ impl Socket {
     /// The error of a request that must fail.
     #[track_caller]
     pub fn refused(&mut self, method: &str, params: Value) -> Value {
-        let id = self.ask(method, params);
+        let id = self.send_request(method, params);
         let answer = self.answer_to(id);
         assert!(answer["error"].is_object(), "{method} did not fail: {answer}");
         answer["error"].clone()

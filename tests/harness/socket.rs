@@ -13,7 +13,7 @@ use tungstenite::handshake::client::Request;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// A stream for a WebSocket: TCP or Unix socket.
 pub trait Stream: Read + Write + Send {
@@ -90,7 +90,7 @@ impl Socket {
     }
 
     fn open(stream: Box<dyn Stream>, url: &str, token: &str) -> Result<Self, Box<Error>> {
-        stream.set_timeout(Some(PATIENCE));
+        stream.set_timeout(Some(TIMEOUT));
         let mut request: Request = url.into_client_request().unwrap();
         let bearer = format!("Bearer {token}").parse().unwrap();
         request.headers_mut().insert("authorization", bearer);
@@ -133,7 +133,7 @@ impl Socket {
 
     /// Sends a JSON-RPC request and returns its id, without waiting for the answer.
     #[track_caller]
-    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+    pub fn send_request(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let mut request = json!({"jsonrpc": "2.0", "id": self.next_id, "method": method});
         if !params.is_null() {
@@ -146,7 +146,7 @@ impl Socket {
     /// Sends a request and waits for its result. Other messages are skipped.
     #[track_caller]
     pub fn call(&mut self, method: &str, params: Value) -> Value {
-        let id = self.ask(method, params);
+        let id = self.send_request(method, params);
         loop {
             let message = self.receive();
             if message["id"] == id {
@@ -169,17 +169,17 @@ impl Socket {
     /// The next text message, or `None` when the connection has ended.
     #[track_caller]
     pub fn next_text(&mut self) -> Option<String> {
-        let limit = Instant::now() + PATIENCE;
+        let limit = Instant::now() + TIMEOUT;
         loop {
             // Pings restart the socket's own read timeout.
-            assert!(Instant::now() < limit, "no message within {PATIENCE:?}");
+            assert!(Instant::now() < limit, "no message within {TIMEOUT:?}");
             match self.inner.read() {
                 Ok(Message::Text(text)) => return Some(text.to_string()),
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
                 Err(Error::Io(error)) => match error.kind() {
                     // System calls are interrupted when the machine resumes from sleep.
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => panic!("no message within {PATIENCE:?}"),
+                    ErrorKind::WouldBlock => panic!("no message within {TIMEOUT:?}"),
                     _ => return None,
                 },
                 Ok(_) | Err(_) => return None,

@@ -22,8 +22,8 @@ from vscode_bridge import Endpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LIMIT = 20.0 * float(os.environ.get("RUN_BRIDGE_TEST_PATIENCE", "1"))
-"""Seconds after which a wait has failed. Slow machines raise RUN_BRIDGE_TEST_PATIENCE."""
+LIMIT = 20.0 * float(os.environ.get("RUN_BRIDGE_TEST_TIMEOUT_FACTOR", "1"))
+"""Timeout of every wait in seconds. Slow machines raise RUN_BRIDGE_TEST_TIMEOUT_FACTOR."""
 
 VARIABLES = [
     f"{prefix}_{name}"
@@ -33,7 +33,7 @@ VARIABLES = [
 
 
 def program(name: str) -> str:
-    """The path of one of our programs, or a failure that says how to build it."""
+    """The path of one of our programs. Fails with a message that says how to build it."""
     variable = name.upper().replace("-", "_")
     path = Path(os.environ.get(variable) or ROOT / "target" / "debug" / name)
     if not os.access(path, os.X_OK):
@@ -45,7 +45,7 @@ def program(name: str) -> str:
 
 
 def clean_environment(**more: str) -> Dict[str, str]:
-    """This process's environment without any bridge, and with what a test adds."""
+    """The environment of this process without a bridge, with the variables that a test adds."""
     kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     return {**kept, "PYTHONUNBUFFERED": "1", **more}
 
@@ -74,7 +74,7 @@ class Lines:
         self._queue.put(None)
 
     def next(self, what: str, wanted: Callable[[str], object] = lambda line: True) -> str:
-        """The next line that is wanted; others before it are passed over."""
+        """The next line that is wanted. Lines before it are skipped."""
         while True:
             try:
                 line = self._queue.get(timeout=LIMIT)
@@ -154,26 +154,26 @@ class Process:
         self.popen.wait(LIMIT)
 
     def end(self) -> None:
-        """Kills it and what it has forked, and closes what belonged to it."""
+        """Kills the process and its forked children, and closes its streams."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.kill()
         assert self.popen.stdin is not None
-        with suppress(BrokenPipeError):  # what was not read any more
+        with suppress(BrokenPipeError):  # the process had not read all of its input
             self.popen.stdin.close()
         self.stdout.join()
         self._stderr.close()
 
 
-class Gate:
-    """Holds a request at the scripted host until the test opens it."""
+class Fifo:
+    """A FIFO that a scripted host or a command reads, so that it waits until the test opens it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         os.mkfifo(path)
 
     def open(self) -> None:
-        # The host reads to the end; opening for writing waits until it has come to the gate.
+        # Opening for writing waits until the reader has opened it. The reader reads to the end.
         opened = threading.Event()
 
         def pass_through() -> None:
@@ -181,11 +181,11 @@ class Gate:
                 opened.set()
 
         threading.Thread(target=pass_through, daemon=True).start()
-        assert opened.wait(LIMIT), f"no request came to the gate within {LIMIT:g}s"
+        assert opened.wait(LIMIT), f"nobody opened the FIFO for reading within {LIMIT:g}s"
 
 
 class Host:
-    """A scripted host: `bridge-client host`. `rules` says what it answers."""
+    """A scripted host: `bridge-client host` with these `rules`."""
 
     def __init__(self, daemon: Daemon, rules: List[Dict[str, Any]], runtime_id: str) -> None:
         directory = Path(tempfile.mkdtemp(dir=daemon.directory))
@@ -194,7 +194,7 @@ class Host:
         rules_file.write_text(json.dumps(script))
         log = directory / "log"
         os.mkfifo(log)
-        # Open at both ends, so that neither the host nor we wait for the other to open it.
+        # Open both ends here, so that neither the host nor the test waits for the other.
         self._log_file = os.open(log, os.O_RDWR)
         self._log = Lines(os.fdopen(self._log_file, "r", encoding="utf-8"), "the host's log")
         command = [program("bridge-client"), "host", "--session", daemon.session]
@@ -218,7 +218,7 @@ class Host:
         return params
 
     def events_so_far(self) -> List[Dict[str, Any]]:
-        """What the log has shown to `event` and `request` until now."""
+        """The lines of the log that `event` and `request` have read so far."""
         return [json.loads(line) for line in self._log.seen]
 
     def end(self) -> None:
@@ -232,7 +232,7 @@ class Daemon:
 
     def __init__(self, *arguments: str) -> None:
         self._sandboxed = "--sandbox" in arguments
-        # A short path: socket paths have about 100 characters.
+        # A short path, because the path of a socket may have only about 100 characters.
         self.directory = Path(tempfile.mkdtemp(prefix="rb-"))
         self.runtime = self.directory / "run"
         self.runtime.mkdir(mode=0o700)
@@ -251,7 +251,7 @@ class Daemon:
         self.endpoint = Endpoint(ready["addr"], ready["token"], ready["session"])
 
     def outer_environment(self) -> Dict[str, str]:
-        """For programs beside the run: they find the daemon by its connection file."""
+        """For programs outside of the run, which find the daemon by its connection file."""
         return clean_environment(XDG_RUNTIME_DIR=str(self.runtime))
 
     def inner_environment(self) -> Dict[str, str]:
@@ -263,8 +263,8 @@ class Daemon:
         self._hosts.append(host)
         return host
 
-    def gate(self, name: str = "gate") -> Gate:
-        return Gate(self.directory / name)
+    def fifo(self, name: str = "fifo") -> Fifo:
+        return Fifo(self.directory / name)
 
     def python(self, code: str, *arguments: str) -> Process:
         """A Python process inside of the run."""
@@ -279,7 +279,7 @@ class Daemon:
         for host in self._hosts:
             host.end()
         if self._sandboxed:
-            # Shells outlive a daemon that is killed, but not one that is asked to end.
+            # Shells outlive a daemon that is killed, but not one that ends normally.
             self.process.popen.terminate()
             self.process.wait()
         self.process.end()
@@ -289,7 +289,7 @@ class Daemon:
 def run(
     command: Sequence[str], env: Dict[str, str], directory: Optional[Path] = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end. A failure to end shows what it had printed."""
+    """Runs a command to its end. At the timeout, fails and shows its output."""
     return subprocess.run(
         list(command),
         env=env,
@@ -309,5 +309,5 @@ def chat_rule(response: str = "You said: ${message}", **members: Any) -> Dict[st
 
 
 def slow_rule(method: str = "*", **members: Any) -> Dict[str, Any]:
-    """A rule for a host that is not done before any test is."""
+    """A rule for a host that answers later than any test takes."""
     return {"method": method, "delayMs": 600_000, "result": {}, **members}

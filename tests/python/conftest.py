@@ -42,7 +42,7 @@ def client(daemon: Daemon) -> Iterator[Client]:
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of a sandbox. Its shells find no start-up files of anybody."""
+    """The directory of a sandbox. Its shells find no start-up files."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -84,11 +84,11 @@ def inside(daemon: Daemon, enter: Callable[[Daemon], Daemon]) -> Daemon:
 
 @pytest.fixture
 def inside_sandbox(sandbox_daemon: Daemon, enter: Callable[[Daemon], Daemon]) -> Daemon:
-    """The same with a sandbox."""
+    """A daemon with a sandbox that the module's functions use."""
     return enter(sandbox_daemon)
 
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Where a test may put its net."""
+    """The path for the net of a test."""
     return tmp_path / "net.evolve.yaml"

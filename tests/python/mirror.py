@@ -1,4 +1,4 @@
-"""Whether values of the wire fit the types of the package: the same members, of the right types."""
+"""Checks that values of the wire fit the types of the package: same members, right types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import get_type_hints as members_of
 
 
 def misfit(value: object, kind: Any, place: str = "value") -> str:
-    """What is wrong with a value, or the empty string."""
+    """Describes what is wrong with a value; empty if nothing is."""
     if kind is Any:
         return ""
     if hasattr(kind, "__required_keys__"):

@@ -1,4 +1,4 @@
-"""Nets for tests of the runner, and running them."""
+"""Nets for tests of the runner, and functions that run them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Optional
 
 from bridge import Daemon, clean_environment, run
 
-# What the original engine understands: places, transitions and arcs in lists beside each other.
+# The format of the original engine: places, transitions and arcs in lists beside each other.
 FLAT = """\
 pnml:
   net:
@@ -57,7 +57,7 @@ def run_net(
 
 
 def check(net: Path, text: str, *options: str, out: str, code: int = 0) -> str:
-    """Runs a net, checks what it printed, and returns stderr."""
+    """Runs a net, checks its output, and returns stderr."""
     done = run_net(net, text, *options)
     assert (done.stdout, done.returncode) == (out, code), done.stderr
     return done.stderr

@@ -51,10 +51,10 @@ class Relay:
         self._left.release()
 
     def cut(self) -> None:
-        """Ends all connections without a word and waits until the client has noticed."""
+        """Ends all connections without a close frame, and waits until the client has noticed."""
         pairs, self._pairs = self._pairs, []
         for sock in pairs:
-            with suppress(OSError):  # that side has left already
+            with suppress(OSError):  # that side has already disconnected
                 sock.shutdown(socket.SHUT_WR)
         for _ in pairs:
             assert self._left.acquire(timeout=LIMIT), "a side did not notice the cut"
@@ -62,7 +62,7 @@ class Relay:
             sock.close()
 
     def vanish(self) -> None:
-        """Cuts, and leaves nothing to connect to."""
+        """Ends all connections, and accepts no new ones."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.path.unlink()

@@ -13,24 +13,24 @@ import vscode_bridge
 from vscode_bridge import AsyncClient, BridgeCancelled, Client, RequestRefused, _protocol, agent
 from vscode_bridge.tools import Tools
 
-from bridge import LIMIT, Daemon, Gate
+from bridge import LIMIT, Daemon, Fifo
 
 pytestmark = pytest.mark.usefixtures("inside_sandbox")
 
 
 @pytest.fixture
-def gate(workspace: Path) -> Gate:
-    """Commands that read it are there when it opens."""
-    return Gate(workspace / "gate")
+def fifo(workspace: Path) -> Fifo:
+    """A FIFO for commands. When it opens, the command that reads it has started."""
+    return Fifo(workspace / "fifo")
 
 
-# It ends by Ctrl-C only, and has started when its gate opens: a key that comes while bash is
-# starting it would be for bash alone.
-ENDLESS = "sh -c 'cat gate; exec sleep 1000'"
+# Ends by Ctrl-C only, and has started when its FIFO opens: a key that comes while bash is still
+# starting the command would reach only bash.
+ENDLESS = "sh -c 'cat fifo; exec sleep 1000'"
 
 
 def leave_running(daemon: Daemon, command: str) -> None:
-    """Starts a command and goes away when it has printed something."""
+    """Starts a command, and disconnects when it has printed something."""
     printed = threading.Event()
     with Client(daemon.endpoint) as client:
         one = agent.Agent(client=client)
@@ -134,9 +134,9 @@ def test_a_command_goes_on_and_is_fed(inside_sandbox: Daemon) -> None:
     assert "got it" in "".join(pieces)
 
 
-def test_a_command_goes_on_and_is_awaited_again(inside_sandbox: Daemon, gate: Gate) -> None:
-    leave_running(inside_sandbox, "echo ready; cat gate; echo over")
-    gate.open()
+def test_a_command_goes_on_and_is_awaited_again(inside_sandbox: Daemon, fifo: Fifo) -> None:
+    leave_running(inside_sandbox, "echo ready; cat fifo; echo over")
+    fifo.open()
     assert agent.wait(timeout=LIMIT).content.endswith("over")
 
 
@@ -174,26 +174,26 @@ input()
 
 
 @pytest.mark.parametrize("on_output", ["None", "print"])
-def test_ctrl_c_interrupts_the_command(inside_sandbox: Daemon, gate: Gate, on_output: str) -> None:
+def test_ctrl_c_interrupts_the_command(inside_sandbox: Daemon, fifo: Fifo, on_output: str) -> None:
     code = INTERRUPTED.format(command=ENDLESS, on_output=on_output)
     process = inside_sandbox.python(code)
-    gate.open()
+    fifo.open()
     process.interrupt()
     assert process.line("interruption") == "interrupted"
-    # The process still lives, so it was the command that was cancelled and not the connection.
+    # The process still lives, so the command was cancelled and not the connection.
     assert last_exit_code() == "130"
     assert process.popen.poll() is None
 
 
-def test_an_uncaught_ctrl_c_interrupts_the_command_too(inside_sandbox: Daemon, gate: Gate) -> None:
+def test_an_uncaught_ctrl_c_interrupts_the_command_too(inside_sandbox: Daemon, fifo: Fifo) -> None:
     process = inside_sandbox.python(f"from vscode_bridge import agent; agent.run({ENDLESS!r})")
-    gate.open()
+    fifo.open()
     process.interrupt()
     assert process.wait() != 0
     assert last_exit_code() == "130"
 
 
-def test_an_action_is_cancelled_by_its_name(gate: Gate) -> None:
+def test_an_action_is_cancelled_by_its_name(fifo: Fifo) -> None:
     ends: List[BridgeCancelled] = []
 
     def run() -> None:
@@ -203,7 +203,7 @@ def test_an_action_is_cancelled_by_its_name(gate: Gate) -> None:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    gate.open()
+    fifo.open()
     agent.cancel("long")
     thread.join(LIMIT)
     assert ends, f"the cancelled action did not end within {LIMIT:g}s"
@@ -222,7 +222,7 @@ def test_agents_act_side_by_side(workspace: Path, inside_sandbox: Daemon) -> Non
         reader.join(LIMIT)
         assert not reader.is_alive(), f"the other agent did not end within {LIMIT:g}s"
         assert repr(second) == "Agent(shell='second')"
-    # What they left goes on, until it is closed.
+    # Their shells keep running until they are closed.
     with Client(inside_sandbox.endpoint) as client:
         again = agent.Agent("second", client=client)
         assert again.run("echo $x").content == "yes"
@@ -289,12 +289,12 @@ def test_the_same_for_asyncio(inside_sandbox: Daemon) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_cancelling_the_task_interrupts_the_command(
-    inside_sandbox: Daemon, gate: Gate, streamed: bool
+    inside_sandbox: Daemon, fifo: Fifo, streamed: bool
 ) -> None:
     async def work(one: agent.AsyncAgent) -> None:
         on_output = print if streamed else None
         task = asyncio.ensure_future(one.run(ENDLESS, on_output=on_output))
-        await asyncio.to_thread(gate.open)
+        await asyncio.to_thread(fifo.open)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -61,13 +61,13 @@ def test_many_at_once(daemon: Daemon) -> None:
 
 
 def test_streaming(daemon: Daemon) -> None:
-    gate = daemon.gate()
-    daemon.host(chat_rule("one two", progress=[{"text": "one "}], gate=str(gate.path)))
+    fifo = daemon.fifo()
+    daemon.host(chat_rule("one two", progress=[{"text": "one "}], fifo=str(fifo.path)))
 
     async def work(client: AsyncClient) -> None:
         stream = client.chat("count", stream=True)
         assert await stream.__anext__() == "one "
-        gate.open()
+        fifo.open()
         assert [piece async for piece in stream] == ["two"]
         assert stream.response == "one two"
 

@@ -12,17 +12,17 @@ from bridge import LIMIT
 
 
 def test_before_and_after() -> None:
-    gate = threading.Event()
+    release = threading.Event()
 
     def work() -> str:
-        assert gate.wait(LIMIT)
+        assert release.wait(LIMIT)
         return "text"
 
     pending = AsyncResult.of(work)
     assert (pending.done(), pending.result(), pending.error()) == (False, None, None)
     with pytest.raises(BridgeTimeout, match="goes on"):
         pending.wait(0.01)
-    gate.set()
+    release.set()
     assert pending.wait(LIMIT) == "text"
     assert (pending.done(), pending.result(), pending.error()) == (True, "text", None)
 
@@ -38,10 +38,10 @@ def test_an_error_is_text_or_raised() -> None:
 
 
 def test_callbacks_before_and_after() -> None:
-    gate, called = threading.Event(), threading.Event()
+    release, called = threading.Event(), threading.Event()
 
     def work() -> str:
-        gate.wait(LIMIT)
+        release.wait(LIMIT)
         return "text"
 
     pending = AsyncResult.of(work)
@@ -53,7 +53,7 @@ def test_callbacks_before_and_after() -> None:
 
     pending.add_done_callback(callback)
     assert seen == []
-    gate.set()
+    release.set()
     assert called.wait(LIMIT)
     pending.add_done_callback(callback)
     assert seen == ["text", "text"]

@@ -15,7 +15,7 @@ from bridge import LIMIT, Daemon, chat_rule, slow_rule
 
 
 def in_threads(count: int, work: "object") -> List[BaseException]:
-    """Runs `work(number)` in that many threads and returns what they raised."""
+    """Runs `work(number)` in that many threads, and returns the exceptions."""
     raised: List[BaseException] = []
 
     def guarded(number: int) -> None:
@@ -34,16 +34,16 @@ def in_threads(count: int, work: "object") -> List[BaseException]:
 
 
 def test_calls_of_several_threads_overlap(daemon: Daemon, client: Client) -> None:
-    gate = daemon.gate()
-    host = daemon.host(chat_rule(when={"message": "0"}, gate=str(gate.path)), chat_rule())
+    fifo = daemon.fifo()
+    host = daemon.host(chat_rule(when={"message": "0"}, fifo=str(fifo.path)), chat_rule())
     answers: List[str] = []
     held = threading.Thread(target=lambda: answers.append(client.chat("0")), daemon=True)
     held.start()
     host.event("request", method="vscode/chat")
-    # While the first is held at the host, others come and go.
+    # While the first request waits at the host, others are answered.
     assert in_threads(3, lambda n: client.chat(f"other {n}")) == []
     assert answers == []
-    gate.open()
+    fifo.open()
     held.join(LIMIT)
     assert answers == ["You said: 0"]
 
@@ -57,7 +57,7 @@ def test_four_threads_of_a_hundred_calls(inside: Daemon) -> None:
             assert vscode_bridge.chat(text) == f"You said: {text}"
 
     assert in_threads(4, work) == []
-    # One connection serves them all; the host's is not a client's.
+    # All requests share one connection. The connection of the host does not count as a client.
     assert _api._module_bridge.request("bridge/status")["clients"] == 1
 
 
@@ -111,8 +111,8 @@ print("parent done", flush=True)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_opens_its_own_connection(daemon: Daemon) -> None:
-    gate = daemon.gate()
-    host = daemon.host(chat_rule(when={"message": "held"}, gate=str(gate.path)), chat_rule())
+    fifo = daemon.fifo()
+    host = daemon.host(chat_rule(when={"message": "held"}, fifo=str(fifo.path)), chat_rule())
     process = daemon.python(FORK)
     process.line("start", lambda line: line == "started")
     while host.request("vscode/chat")["message"] != "held":
@@ -121,7 +121,7 @@ def test_a_forked_child_opens_its_own_connection(daemon: Daemon) -> None:
     process.type("\n")
     assert process.line("child's end") == "child done"
     assert process.line("parent's end") == "parent done"
-    gate.open()
+    fifo.open()
     assert process.line("the held answer") == "You said: held"
     assert process.wait() == 0
     assert "Traceback" not in process.stderr()
@@ -133,7 +133,7 @@ import os, threading
 import vscode_bridge, vscode_bridge._client
 
 vscode_bridge.chat("parent")
-vscode_bridge._client._lock.acquire()  # as if another thread were just handing over a request
+vscode_bridge._client._lock.acquire()  # as if another thread were just starting a request
 child = os.fork()
 if child == 0:
     print(vscode_bridge.chat("child"), flush=True)

@@ -1,4 +1,4 @@
-"""Deadlines and the queue of a connection, with a clock of the test and without a socket."""
+"""Deadlines and the queue of a connection, with a fake clock and without a socket."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Loop:
 
 
 class Under:
-    """A connection with one call under way."""
+    """A connection with one call in flight."""
 
     def __init__(self, timeout: Optional[float], method: str = "vscode/chat") -> None:
         self.loop = Loop()
@@ -66,7 +66,7 @@ class Under:
         self.connection._receive(text)
 
     def ends_after(self, seconds: float) -> bool:
-        """Whether the call ends then, and neither a moment earlier nor later."""
+        """Whether the call ends exactly at this time."""
         self.loop.pass_time(seconds - 0.001)
         early = bool(self.errors)
         self.loop.pass_time(0.002)
@@ -113,7 +113,7 @@ def test_a_timeout_tells_the_bridge_once() -> None:
 
 
 def test_a_closing_connection_is_given_nothing() -> None:
-    """Requests go over the next one instead, so they are not lost."""
+    """The requests go over the next connection instead, so they are not lost."""
     under = Under(timeout=5)
     under.call.sent = False
     closing: Any = SimpleNamespace(state=State.CLOSING)

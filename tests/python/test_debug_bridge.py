@@ -1,4 +1,4 @@
-"""The way through a debug adapter: precedence, shapes, and the way back to the run bridge."""
+"""Requests through a debug adapter: precedence, formats, and the return to the run bridge."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Editor:
 
 @pytest.fixture
 def editor(daemon: Daemon) -> Iterator[Editor]:
-    """An editor whose adapter is also inside of a run, as when a run's net is debugged."""
+    """An editor whose adapter is also inside of a run."""
     editor = Editor(daemon.inner_environment())
     yield editor
     editor.end()
@@ -110,7 +110,7 @@ def test_requests_go_through_the_debug_adapter(editor: Editor) -> None:
     }
     editor.answer(1, {"response": "4", "conversationId": "c1"})
     assert editor.event("output") == {"output": "4"}
-    # The original adds the timeout to the arguments here; it belongs beside them.
+    # The original project adds the timeout to the arguments here; it belongs beside them.
     assert editor.event("customRequest")["params"] == {
         "command": "act",
         "args": [1, 2, 3],
@@ -198,7 +198,7 @@ def test_without_a_run_bridge_leaving_is_the_end(no_bridge: None) -> None:
 
 
 class Recorder:
-    """A send-request callback that remembers what it was asked."""
+    """A send-request callback that records its requests."""
 
     def __init__(self, response: Dict[str, Any]) -> None:
         self.response = response

@@ -36,7 +36,7 @@ def test_ctrl_c_ends_the_call_and_cancels_it_at_the_host(daemon: Daemon, call: s
     request = host.event("request")
     process.interrupt()
     assert process.line("interruption") == "interrupted"
-    # The process still lives, so it was the call that was cancelled and not the connection.
+    # The process still lives, so the call was cancelled and not the connection.
     host.event("cancel", id=request["id"])
     assert process.popen.poll() is None
 

@@ -1,4 +1,4 @@
-"""Where the bridge is, by the environment alone."""
+"""Finding the bridge by the environment."""
 
 from __future__ import annotations
 

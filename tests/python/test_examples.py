@@ -1,4 +1,4 @@
-"""Each example, run the way its first lines say, with what it prints."""
+"""Runs each example as its first lines say, and checks its output."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_interop_net_with_a_model(path: str) -> None:
 
 
 def test_interop_net_where_nobody_answers(path: str) -> None:
-    # As told, but without a terminal on which a person could be asked.
+    # As its first lines say, but without a terminal on which a person could be asked.
     done = run_as_told("VsCodeInterop.evolve.yaml", path)
     assert done.returncode == 0
     assert done.stdout.startswith("Answer: [Copilot blocked: ")
@@ -121,7 +121,7 @@ def test_interop_net_outside_of_a_run() -> None:
 
 
 def test_interop_net_keeps_to_what_the_original_engine_parses() -> None:
-    """That one reads lines, not YAML: list items begin with an id or a value, nothing in flow."""
+    """It reads lines, not YAML: list items begin with an id or a value, without flow style."""
     text = (EXAMPLES / "VsCodeInterop.evolve.yaml").read_text(encoding="utf-8")
     outline = re.sub(r"code: \|\n(?: {22}.*\n)+", "code: |\n", text)
     for line in outline.splitlines():
@@ -139,23 +139,23 @@ def test_ask_says_what_is_missing() -> None:
 
 def test_streamed_text_is_printed_before_the_host_has_finished(daemon: Daemon) -> None:
     questions = ("What is 2+2?", "What is 20+22?")
-    gates = {question: daemon.gate(f"gate{n}") for n, question in enumerate(questions)}
+    fifos = {question: daemon.fifo(f"fifo{n}") for n, question in enumerate(questions)}
     daemon.host(
         *(
             chat_rule(
                 "one two",
                 when={"message": question},
                 progress=[{"text": "one "}],
-                gate=str(gate.path),
+                fifo=str(fifo.path),
             )
-            for question, gate in gates.items()
+            for question, fifo in fifos.items()
         )
     )
     code = (EXAMPLES / "stream_asyncio.py").read_text(encoding="utf-8")
     process = daemon.python(code)
     first = {process.line("first piece"), process.line("first piece of the other")}
     assert first == {f"{question} 'one '" for question in questions}
-    for question, gate in gates.items():
-        gate.open()
+    for question, fifo in fifos.items():
+        fifo.open()
         assert process.line("rest") == f"{question} 'two'"
     assert process.wait() == 0

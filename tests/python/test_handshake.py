@@ -1,4 +1,4 @@
-"""What our opening handshake looks like, and what we do with pings, to a server of the tests."""
+"""The opening handshake and the answers to pings, as a test server sees them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Handler = Callable[[ServerConnection], None]
 
 @pytest.fixture
 def start_server() -> Iterator[Callable[[Handler], Endpoint]]:
-    """Starts a WebSocket server and returns where it is."""
+    """Starts a WebSocket server and returns its endpoint."""
     servers: List[Any] = []
 
     def start(handler: Handler) -> Endpoint:
@@ -50,7 +50,7 @@ def test_the_token_is_in_a_header_and_nowhere_else(
         requests.append(connection.request)
         answer(connection)
 
-    # A proxy that is not there: it must not be asked for a local address.
+    # A proxy that does not exist: it must not be used for a local address.
     for name in ("http_proxy", "https_proxy", "all_proxy", "ws_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/")
     with Client(start_server(handler)) as client:

@@ -1,4 +1,4 @@
-"""The net runner, `python -m vscode_bridge.net`: what it does with a net."""
+"""The net runner, `python -m vscode_bridge.net`."""
 
 from __future__ import annotations
 

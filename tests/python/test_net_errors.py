@@ -1,4 +1,4 @@
-"""The net runner: what goes wrong, and where it says so."""
+"""Errors of the net runner, with their places in the file."""
 
 from __future__ import annotations
 

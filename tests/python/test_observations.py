@@ -78,7 +78,7 @@ def test_errors_are_raised(error_id: str, exception: Type[agent.ActionError]) ->
 
 
 class Answering(AgentMethods, AsyncTwin):
-    """An agent that gets one answer to everything, and notes what was asked."""
+    """An agent that gets the same answer to every request, and records its requests."""
 
     def __init__(self, answer: Mapping[str, Any], *pieces: Mapping[str, Any]) -> None:
         self.shell = "s"
@@ -151,7 +151,7 @@ def test_what_was_dropped_on_the_way_is_read_from_the_log() -> None:
 
     async def read_log(start: int, size: int) -> bytes:
         reads.append((start, size))
-        return log[start : start + min(size, 3)]  # less than was asked for, in the midst of the ö
+        return log[start : start + min(size, 3)]  # less than asked for, cut within the ö
 
     async def main() -> None:
         output = Output(shown.append, read_log)

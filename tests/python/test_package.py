@@ -1,4 +1,4 @@
-"""The package as such: its names, its signatures, and what importing it costs."""
+"""The package: its names, its signatures, and the cost of importing it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_signatures_begin_like_the_originals(name: str, original: str) -> None:
     bare = [p.replace(annotation=p.empty, default=p.empty) for p in parameters]
     known = [p for p in bare if p.name in original]
     assert str(inspect.Signature(known)) == original
-    # What is new can only be given by name, so calls written for the original mean the same.
+    # New parameters are keyword-only, so calls written for the original module mean the same.
     assert all(p.kind is p.KEYWORD_ONLY for p in bare if p.name not in original)
 
 
@@ -104,7 +104,7 @@ def test_defaults_are_the_originals() -> None:
     ],
 )
 def test_importing_loads_nothing_heavy(statement: str, absent: str) -> None:
-    # -S: what `site` and its .pth files load is not ours.
+    # -S: modules that `site` and its .pth files load do not count.
     path = [entry for entry in sys.path if entry]
     code = f"import sys; sys.path[:0] = {path!r}; {statement}; print(*sys.modules)"
     done = run([sys.executable, "-S", "-c", code], clean_environment())

@@ -14,7 +14,7 @@ from bridge import Daemon
 
 
 class Page(BaseHTTPRequestHandler):
-    """The same for every address."""
+    """Serves the same page for every address."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -26,7 +26,7 @@ class Page(BaseHTTPRequestHandler):
 def test_web_pages(
     start_daemon: Callable[..., Daemon], enter: Callable[[Daemon], Daemon], workspace: Path
 ) -> None:
-    # Without a Chromium, even where there is one.
+    # Without Chromium, even if one is installed.
     flags = ["--sandbox", str(workspace), "--browser-program", "/no/such/browser"]
     enter(start_daemon(*flags))
     with HTTPServer(("127.0.0.1", 0), Page) as server:

@@ -1,4 +1,4 @@
-"""The wire without a socket: what we write, what we understand, and which errors come of it."""
+"""The wire without a socket: printing and parsing of messages, and the errors."""
 
 from __future__ import annotations
 

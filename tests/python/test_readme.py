@@ -1,4 +1,4 @@
-"""The snippets of the package's README, each run as a program of its own."""
+"""Runs each snippet of the package's README as a program."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_call_under_way_is_lost_and_not_repeated(cuttable: Cuttable) -> None:
         held.wait(5)
     assert caught.value.data["mayHaveExecuted"] is True
     assert cuttable.client.chat("after") == "You said: after"
-    # The host saw the command once, and was told that nobody waits for it any more.
+    # The host got the command once, and then its cancel.
     host.event("cancel")
     host.event("request", method="vscode/chat")
     commands = [e for e in host.events_so_far() if e.get("method") == "vscode/executeCommand"]
@@ -88,7 +88,7 @@ def test_a_bridge_that_comes_back_is_found(cuttable: Cuttable) -> None:
     cuttable.client.chat("here")
     cuttable.relay.vanish()
     pending = cuttable.client.chat_async("there?")
-    # The client is trying by now or will be; either way it finds the new socket.
+    # The client may or may not have begun to reconnect; in both cases it finds the new socket.
     cuttable.relay = Relay(
         cuttable.relay.path, next(cuttable.daemon.runtime.glob("run-bridge/*.sock"))
     )

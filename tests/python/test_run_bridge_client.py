@@ -85,7 +85,7 @@ def test_a_command_that_returns_nothing_gives_none(daemon: Daemon, client: Clien
 def test_a_conversation_is_a_key_for_history(daemon: Daemon, client: Client) -> None:
     host = daemon.host(chat_rule(), {"method": "vscode/getChatHistory", "result": {"messages": []}})
     talk = Conversation()
-    assert client.get_chat_history(talk) == []  # nothing was said: nobody is asked
+    assert client.get_chat_history(talk) == []  # no messages yet, so no request is sent
     client.chat("one", conversation=talk)
     client.chat("two", conversation=talk)
     client.get_chat_history(talk)
@@ -117,7 +117,7 @@ def test_timeout_gives_the_reason_and_cancels_at_the_host(daemon: Daemon, client
     with pytest.raises(BridgeTimeout) as caught:
         client.chat("Anybody?", timeout=0.4)
     assert 0.3 < time.monotonic() - began < 1.4
-    assert caught.value.code == -32052  # the daemon's answer, which came before our own limit
+    assert caught.value.code == -32052  # the daemon's answer came before our own timeout
     assert "vscode/chat" in str(caught.value)
     assert caught.value.data["mayHaveExecuted"] is True
     request = host.event("request", method="vscode/chat")
@@ -279,7 +279,7 @@ def test_a_closed_client_can_be_used_again(daemon: Daemon, client: Client) -> No
 
 
 def test_pings_of_the_daemon_are_answered(start_daemon: Callable[..., Daemon]) -> None:
-    # Two missed pings would end the connection, and with it the call that is under way.
+    # Two missed pings would end the connection, and with it the call in flight.
     daemon = start_daemon("--ping-interval", "0.5")
     daemon.host(slow_rule())
     with Client(daemon.endpoint) as client:

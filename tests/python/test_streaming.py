@@ -14,14 +14,14 @@ PIECES = [{"text": "Two, "}, {"text": "three, "}]
 
 
 def test_text_arrives_before_the_host_has_finished(daemon: Daemon, client: Client) -> None:
-    gate = daemon.gate()
-    daemon.host(chat_rule("Two, three, five.", progress=PIECES, gate=str(gate.path)))
+    fifo = daemon.fifo()
+    daemon.host(chat_rule("Two, three, five.", progress=PIECES, fifo=str(fifo.path)))
     talk = Conversation()
     stream = client.chat("Primes?", conversation=talk, stream=True)
     assert next(stream) == "Two, "
     assert next(stream) == "three, "
-    assert talk.id is None  # the host stands at the gate
-    gate.open()
+    assert talk.id is None  # the host waits for the FIFO
+    fifo.open()
     assert list(stream) == ["five."]
     assert isinstance(stream, ChatStream)
     assert stream.response == "Two, three, five."

@@ -1,4 +1,4 @@
-"""What the methods of tools and agents send, without a bridge: it fits the types of the wire."""
+"""The requests of tools and agents, without a bridge: they fit the types of the wire."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def example(method: str, **members: Any) -> Dict[str, Any]:
 
 
 class FakeClient(Client):
-    """Answers with golden results, and checks what is asked."""
+    """Answers with golden results, and checks the requests."""
 
     def __init__(self, **members: Any) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class FakeClient(Client):
         call.on_done(result, None)
 
     def last(self) -> Dict[str, Any]:
-        """What was asked last."""
+        """The latest request."""
         return self.asked[-1][1]
 
 

@@ -99,7 +99,7 @@ def test_a_command_goes_on_and_is_fed(tools: Tools) -> None:
     asking = shell.run("echo ready; read -s x; echo got $x", limit=0)
     assert asking.exit_code is None
     assert not asking.finished
-    for _ in range(int(LIMIT / 0.3)):  # typed before it waits, the line would be shown
+    for _ in range(int(LIMIT / 0.3)):  # typed before the command waits, the line would be shown
         asking = shell.wait(return_on_input=True, limit=0.3)
         if asking.state == "waitingForInput":
             break
@@ -123,7 +123,7 @@ def test_keys_and_signals(tools: Tools) -> None:
             if "ready" in text:
                 ready.set()
 
-        # Said by the program itself: a key that comes while bash is starting it is for bash alone.
+        # The program itself prints this: a key that comes before it has started reaches only bash.
         command = "sh -c 'echo ready; exec sleep 1000'"
         ended = in_thread(lambda c=command, o=on_output: shell.run(c, on_output=o))  # type: ignore[misc]
         assert ready.wait(LIMIT), f"the command did not start within {LIMIT:g}s"

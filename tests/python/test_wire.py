@@ -36,7 +36,7 @@ def test_every_file_is_read_here() -> None:
 def test_answers_mean_what_they_should(case: Dict[str, Any]) -> None:
     message = _protocol.read(case["text"])
     if case["id"] is None:
-        assert message is None  # it belongs to no request of ours
+        assert message is None  # it answers none of our requests
     elif "progress" in case:
         assert message == Progress(case["id"], case["progress"])
     elif "result" in case:
@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_found(value: object, kind: object, problem: str) -
 
 
 def ours(case: Dict[str, Any]) -> bool:
-    """Whether we would write this request: in JSON-RPC, with a number and the canonical name."""
+    """Whether the client can print this: JSON-RPC with a number and a canonical name."""
     return case["dialect"] == "jsonRpc" and case["id"].isdigit() and case["params"] is not None
 
 
@@ -117,7 +117,7 @@ def test_requests_are_written_as_they_should_be(case: Dict[str, Any]) -> None:
 
 
 def params_of(case: Dict[str, Any]) -> Dict[str, Any]:
-    """The parameters as our own functions make them."""
+    """The parameters as the functions of the package make them."""
     given = case["params"]
     timeout = given["timeout"] / 1000 if "timeout" in given else None
     if case["method"] == _protocol.CHAT:
@@ -131,7 +131,7 @@ def params_of(case: Dict[str, Any]) -> Dict[str, Any]:
     if case["method"] == _protocol.EXECUTE_COMMAND:
         params = _protocol.execute_command_params(given["command"], given.get("args", ()), timeout)
         if not params["args"]:
-            del params["args"]  # we always send them; no arguments and an empty list are the same
+            del params["args"]  # always sent; no arguments and an empty list mean the same
         return params
     return _protocol.get_chat_history_params(given["conversationId"], given["limit"])
 

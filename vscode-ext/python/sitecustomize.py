@@ -16,7 +16,7 @@ _PACKAGES = os.path.join(os.path.dirname(_HERE), "packages")
 
 
 class _BundledPackages:
-    """Finds top-level packages in the bundle, when nobody before it has found them."""
+    """Finds top-level packages in the bundle, if no other finder has found them."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

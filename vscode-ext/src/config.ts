@@ -12,7 +12,7 @@ export interface RunSettings {
   readonly runCommand: readonly string[];
 }
 
-/** The settings for running a file; workspace folders may differ. */
+/** The settings for running a file. They may differ between workspace folders. */
 export function runSettings(file: vscode.Uri): RunSettings {
   const settings = vscode.workspace.getConfiguration('evolve', file);
   return {
@@ -28,7 +28,7 @@ export function defaultModel(): string {
   return vscode.workspace.getConfiguration('evolve').get('chat.defaultModel', '');
 }
 
-/** Read by layers: the editor would merge them, and a workspace would win over its user. */
+/** The policy by layers, unmerged: merged by the editor, a workspace's value would override the user's. */
 export function commandPolicy(): PolicyLayers {
   const layers = vscode.workspace.getConfiguration('evolve').inspect('commands.policy');
   return {
@@ -38,7 +38,7 @@ export function commandPolicy(): PolicyLayers {
   };
 }
 
-/** Opens the settings editor at one of ours, on the side where the daemon and Python are. */
+/** Opens the settings editor at a setting of this extension, on the side (local or remote) where the daemon runs. */
 export async function openSetting(name: string): Promise<void> {
   const remote = vscode.env.remoteName !== undefined;
   const command = remote ? 'workbench.action.openRemoteSettings' : 'workbench.action.openSettings';

@@ -1,4 +1,4 @@
-/** Where the editor enters: what the extension consists of, and its commands. */
+/** The entry point of the extension: its parts and its editor commands. */
 
 import path from 'node:path';
 
@@ -42,7 +42,7 @@ export function activate(extension: vscode.ExtensionContext): void {
   );
 }
 
-/** Makes the bundled `bridge-client` a command of terminals, behind whatever else PATH offers. */
+/** Adds the bundled `bridge-client` to the PATH of terminals, at its end. */
 function offerClient(extension: vscode.ExtensionContext): void {
   const programs = vscode.Uri.joinPath(extension.extensionUri, 'bundled', 'bin').fsPath;
   const collection = extension.environmentVariableCollection;
@@ -50,7 +50,7 @@ function offerClient(extension: vscode.ExtensionContext): void {
   collection.append('PATH', path.delimiter + programs);
 }
 
-/** Runs live on in their terminals, which the editor keeps or closes with the window. */
+/** Ends the connections. Runs continue in their terminals, which the editor keeps or closes with the window. */
 export async function deactivate(): Promise<void> {
   await runs?.leaveAll();
 }
@@ -87,7 +87,7 @@ function createCommands(runs: Runs, log: vscode.LogOutputChannel): Readonly<Reco
   };
 }
 
-/** Whoever executes a command sees what goes wrong, and never a rejected promise. */
+/** Wraps a command: an error is shown to the person instead of rejecting the promise. */
 function guarded(command: Command, log: vscode.LogOutputChannel): Command {
   return async (...args) => {
     try {
@@ -99,7 +99,7 @@ function guarded(command: Command, log: vscode.LogOutputChannel): Command {
   };
 }
 
-/** The net that a menu named, or the one in the active editor; saved, so that it runs as shown. */
+/** The net that a menu passed, or the one in the active editor. It is saved first, so that it runs as shown. */
 async function netToRun(uri: unknown): Promise<vscode.Uri | undefined> {
   const file = uri instanceof vscode.Uri ? uri : activeNet();
   if (!vscode.workspace.isTrusted) {
@@ -133,14 +133,14 @@ async function debugNet(file: vscode.Uri): Promise<void> {
   });
 }
 
-/** Another extension with the same command: whoever registers second would fail to activate. */
+/** Finds another extension with the same command. The one that registers it second would fail to activate. */
 function findRival(own: string): vscode.Extension<unknown> | undefined {
   return vscode.extensions.all.find(
     (other) => other.id !== own && commandsOf(other).includes('evolve.runNet'),
   );
 }
 
-/** Leaves the field to the other extension. Commands that only we have say why they do nothing. */
+/** Leaves the command to the other extension. Commands that only this extension has explain why they do nothing. */
 function standAside(
   rival: vscode.Extension<unknown>,
   { extension, subscriptions }: vscode.ExtensionContext,

@@ -1,4 +1,4 @@
-/** Something that went wrong and that the person can do something about. */
+/** An error about which the person can do something. */
 
 import * as vscode from 'vscode';
 
@@ -26,7 +26,7 @@ export const showLog = (log: vscode.LogOutputChannel): Remedy => ({
   },
 });
 
-/** Shows what was thrown. Does not wait for the person. */
+/** Shows a thrown value to the person, without waiting for an answer. */
 export function report(thrown: unknown, log: vscode.LogOutputChannel): void {
   const problem = thrown instanceof Problem ? thrown : new Problem(messageOf(thrown), [showLog(log)]);
   log.error(problem.message);

@@ -1,4 +1,4 @@
-/** The Python of a file: asks the settings and the Python extension. */
+/** Finds the Python for a file, from the settings and the Python extension. */
 
 import * as vscode from 'vscode';
 
@@ -6,7 +6,7 @@ import { openSetting, runSettings } from './config';
 import { askPython, choosePython, type PythonFacts } from './launch/python';
 import { Problem } from './problem';
 
-/** The little that we use of the Python extension's interface. */
+/** The part of the Python extension's interface that is used here. */
 interface PythonExtension {
   readonly environments: {
     getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string };
@@ -43,7 +43,7 @@ export async function findPython(file: vscode.Uri): Promise<FoundPython> {
   };
 }
 
-/** Another extension's trouble must not stop a run: without an answer there is no choice. */
+/** The choice of the Python extension. An error of that extension counts as no choice, and does not stop a run. */
 async function chosenInPythonExtension(file: vscode.Uri): Promise<string | undefined> {
   try {
     const python = await vscode.extensions.getExtension<PythonExtension>('ms-python.python')?.activate();

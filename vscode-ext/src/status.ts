@@ -1,4 +1,4 @@
-/** The item in the status bar: idle, running, or in trouble. */
+/** The item in the status bar: idle, running, or an error. */
 
 import * as vscode from 'vscode';
 

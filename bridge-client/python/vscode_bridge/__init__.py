@@ -80,7 +80,7 @@ _ORIGIN["VSCodeBridge"] = ("_debug", "DebugBridge")
 _ORIGIN["_set_bridge"] = ("_debug", "set_bridge")
 
 
-if not TYPE_CHECKING:  # a type checker shall not take every name for a good one
+if not TYPE_CHECKING:  # or a type checker would accept every name
 
     def __getattr__(name):
         if name not in _ORIGIN:

@@ -29,7 +29,7 @@ Kind = TypeVar("Kind", bound=Observation)
 
 
 class AgentMethods(Twin):
-    """What an agent can do."""
+    """The actions of an agent."""
 
     shell: str
 
@@ -53,13 +53,15 @@ class AgentMethods(Twin):
     ) -> RunObservation:
         """Runs one command, which may be a list joined with ``&&`` or ``;``, and waits for its end.
 
-        Without a ``timeout`` the wait also ends when nothing was printed for 10 seconds, unless
-        ``blocking``; with one, shortly before it is over, unless ``blocking=False``. The command
-        goes on then: ``wait`` for it, ``send_input`` to it or ``interrupt`` it.
+        Without a ``timeout``, the wait also ends when nothing was printed for 10 seconds, unless
+        ``blocking`` is true. With a ``timeout``, it ends shortly before that; silence ends it only
+        with ``blocking=False``. The command keeps running then: ``wait`` for it, ``send_input`` to
+        it or ``interrupt`` it.
 
-        ``on_output`` is called with the output as it comes, with everything that a terminal gets.
-        A ``fresh`` command has a shell of its own, in ``cwd``, and waits for no other. ``content``
-        of much output is both ends; all of it if ``hidden``. ``cancel`` takes the ``action_id``.
+        ``on_output`` is called with the output as it comes, including escape sequences. A ``fresh``
+        command runs in a new shell, in ``cwd``, and does not wait for other commands. ``content``
+        of long output has its beginning and end; with ``hidden``, all of it. ``cancel`` finds the
+        action by its ``action_id``.
         """
         args = given(command=command, cwd=cwd, hidden=hidden or None, is_static=fresh or None)
         return await self._command(
@@ -70,20 +72,20 @@ class AgentMethods(Twin):
     async def wait(
         self, *, timeout: Optional[float] = None, on_output: Optional[OnOutput] = None
     ) -> RunObservation:
-        """Waits again for a command that goes on. ``content`` is what is new."""
+        """Waits again for a running command. ``content`` is the new output."""
         return await self._command({"command": ""}, timeout=timeout, on_output=on_output)
 
     @twin
     async def send_input(
         self, text: str, *, timeout: Optional[float] = None, on_output: Optional[OnOutput] = None
     ) -> RunObservation:
-        """Types a line into a command that goes on, or a key such as ``C-d``, and waits again."""
+        """Types a line, or a key such as ``C-d``, into a running command, and waits again."""
         args = {"command": text, "is_input": True}
         return await self._command(args, timeout=timeout, on_output=on_output)
 
     @twin
     async def interrupt(self, *, timeout: Optional[float] = None) -> RunObservation:
-        """Presses Ctrl-C in a command that goes on, and waits for it."""
+        """Interrupts a running command with Ctrl-C, and waits for it."""
         return await self._command({"command": "C-c", "is_input": True}, timeout=timeout)
 
     @twin
@@ -95,7 +97,7 @@ class AgentMethods(Twin):
         action_id: Optional[str] = None,
         on_output: Optional[OnOutput] = None,
     ) -> CellObservation:
-        """Runs a cell in the agent's IPython kernel, which remembers. Errors are in ``content``.
+        """Runs a cell in the agent's persistent IPython kernel. Errors are in ``content``.
 
         A cell that reaches the ``timeout``, or 120 seconds without one, is interrupted.
         """
@@ -111,9 +113,9 @@ class AgentMethods(Twin):
 
     @twin
     async def restart_kernel(self, *, timeout: Optional[float] = None) -> CellObservation:
-        """Gives the agent a new IPython kernel: variables are gone, a running cell ends.
+        """Gives the agent a new IPython kernel: variables are lost, and a running cell ends.
 
-        For a cell that ignores its interrupt: until then all other cells are ``Refused``.
+        Needed after a cell that ignores its interrupt: until then, other cells are ``Refused``.
         """
         args = {"code": "", "restart": True, "include_extra": False}
         return await self._act(CellObservation, "run_ipython", args, timeout=timeout)
@@ -129,7 +131,7 @@ class AgentMethods(Twin):
     async def view(
         self, path: str, *, first_line: Optional[int] = None, last_line: int = -1
     ) -> ReadObservation:
-        """A file with numbered lines, counted from 1, or what is in a directory."""
+        """A file with numbered lines, counted from 1, or the entries of a directory."""
         lines = None if first_line is None else [first_line, last_line]
         args = given(path=path, impl_source="oh_aci", view_range=lines)
         return await self._act(ReadObservation, "read", args)
@@ -138,16 +140,16 @@ class AgentMethods(Twin):
     async def write(
         self, path: str, content: str, *, start: int = 0, end: int = -1
     ) -> WriteObservation:
-        """Writes a file, or puts ``content`` in the place of these lines, as ``read`` counts.
+        """Writes a file, or replaces these lines, counted as in ``read``, by ``content``.
 
-        A last line without an end gets one.
+        If the last line has no line end, one is added.
         """
         args = {"path": path, "content": content, "start": start, "end": end}
         return await self._act(WriteObservation, "write", args)
 
     @twin
     async def create(self, path: str, text: str) -> EditObservation:
-        """Creates a file. Unlike ``write`` it can be undone, and refuses to replace."""
+        """Creates a file. Unlike ``write``, it can be undone, and never replaces a file."""
         return await self._edit("create", path, file_text=text)
 
     @twin
@@ -157,17 +159,17 @@ class AgentMethods(Twin):
 
     @twin
     async def insert(self, path: str, after: int, text: str) -> EditObservation:
-        """Inserts lines after a line; 0 is before the first."""
+        """Inserts lines after a line; 0 inserts before the first."""
         return await self._edit("insert", path, insert_line=after, new_str=text)
 
     @twin
     async def undo(self, path: str) -> EditObservation:
-        """Takes the latest edit of a file back."""
+        """Undoes the latest edit of a file."""
         return await self._edit("undo_edit", path)
 
     @twin
     async def mkdir(self, path: str) -> Observation:
-        """Creates a directory and those above it."""
+        """Creates a directory and its missing parents."""
         return await self._act(Observation, "mkdir", {"path": path})
 
     @twin
@@ -180,7 +182,7 @@ class AgentMethods(Twin):
         """Removes a file or, with ``recursive``, a whole directory."""
         return await self._act(Observation, "rm", {"path": path, "recursive": recursive})
 
-    # Everything else.
+    # Other actions.
 
     @twin
     async def browse(self, url: str, *, timeout: Optional[float] = None) -> BrowseObservation:
@@ -197,14 +199,14 @@ class AgentMethods(Twin):
         action_id: Optional[str] = None,
         on_output: Optional[OnOutput] = None,
     ) -> Observation:
-        """Carries out an action in the words of PROTOCOL.md, for instance as a model wrote it."""
+        """Executes an action in the format of PROTOCOL.md, for instance one that a model wrote."""
         return await self._act(
             Observation, action, args, timeout=timeout, action_id=action_id, on_output=on_output
         )
 
     @twin
     async def cancel(self, action_id: str) -> None:
-        """Interrupts an action that somebody waits for, who gets ``BridgeCancelled``."""
+        """Interrupts a running action. The call that waits for it raises ``BridgeCancelled``."""
         await self._tool(_protocol.CANCEL_ACTION, {"actionId": action_id})
 
     @twin
@@ -224,7 +226,7 @@ class AgentMethods(Twin):
         action_id: Optional[str] = None,
         on_output: Optional[OnOutput] = None,
     ) -> RunObservation:
-        # With a timeout, the caller has said how long to wait; silence ends the wait only without.
+        # With a timeout, the caller has chosen how long to wait, so silence does not end the wait.
         args = {**args, "blocking": bool(timeout) if blocking is None else blocking}
         return await self._act(
             RunObservation, "run", args, timeout=timeout, action_id=action_id, on_output=on_output
@@ -270,7 +272,7 @@ class AgentMethods(Twin):
 
         async def on_progress(value: Any) -> None:
             text, start, end = value["text"], value.get("start"), value.get("end")
-            if start is None:  # a cell's or a fresh shell's, which are in no log
+            if start is None:  # output of a cell or of a fresh shell, which has no log
                 on_output(text)
             else:
                 await output.piece(text.encode("utf-8", "replace"), start, end)
@@ -280,11 +282,12 @@ class AgentMethods(Twin):
 
 
 class Agent(AgentMethods, BlockingOwner):
-    """An agent with a shell. Without a ``client`` it opens a connection of its own.
+    """An agent with a shell. Without a ``client``, it opens its own connection.
 
-    ``runtime`` (an id) or ``path`` (a directory that the runtime has open) chooses among several.
-    At the end of a ``with`` block that connection ends. The shell, its programs and its kernel go
-    on, and an agent with the same ``shell`` finds them; ``close`` ends them.
+    ``runtime`` (an id) or ``path`` (a directory that the runtime has open) chooses a runtime if
+    there are several. At the end of a ``with`` block, its own connection ends. The shell, its
+    programs and its kernel keep running for the next agent with the same ``shell``; ``close`` ends
+    them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The module's functions: methods of one object that knows which bridge to use now."""
+"""The module's functions: methods of one object that chooses the bridge for each call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ client = Client()
 
 
 class _ModuleBridge(BlockingMethods):
-    """The debug adapter's bridge while there is one, else the client."""
+    """Uses the bridge of the debug adapter while there is one, otherwise the client."""
 
     def require(self) -> None:
         self._current().require()
@@ -48,6 +48,6 @@ get_chat_history = _module_bridge.get_chat_history
 def is_available() -> bool:
     """Whether there is a bridge to use: a debug adapter's, or one in the environment.
 
-    Never raises and never blocks, so it does not tell whether the bridge can be reached.
+    Never raises and never blocks, so it does not check whether the bridge can be reached.
     """
     return _debug.installed() is not None or _endpoint.find() is not None

@@ -16,14 +16,14 @@ from ._protocol import ConversationLike, StreamedText
 from ._twins import Asynchronous
 
 CLOSE_LIMIT = 2.0
-"""Seconds that ``close`` may take to say goodbye."""
+"""Seconds that ``close`` may take."""
 
 
 class AsyncClient(EditorMethods[Awaitable[str], "AsyncChatStream"], Asynchronous, AsyncContext):
     """A connection to the bridge on the running event loop.
 
-    The methods are those of ``Client``, to be awaited. Any number may be under way; cancelling the
-    task that awaits one cancels the request, also at the editor.
+    The methods are those of ``Client``, to be awaited. Any number of requests may be in flight.
+    Cancelling the task that awaits one cancels the request, also at the editor.
 
     >>> async with AsyncClient() as client:  # doctest: +SKIP
     ...     print(await client.chat("What is 2+2?"))
@@ -53,7 +53,7 @@ class AsyncClient(EditorMethods[Awaitable[str], "AsyncChatStream"], Asynchronous
 
         def on_done(result: Any, error: Optional[BridgeError]) -> None:
             if answer.done():
-                return  # the awaiting task was cancelled at the same moment
+                return  # the awaiting task was cancelled at the same time
             if error is not None:
                 answer.set_exception(error)
             else:
@@ -90,10 +90,10 @@ class AsyncClient(EditorMethods[Awaitable[str], "AsyncChatStream"], Asynchronous
 
 
 class AsyncChatStream(AsyncIterator[str], AsyncContext):
-    """The text of a chat as it comes. ``response`` is the whole of it, at the end.
+    """The text of a chat as it comes. At the end, ``response`` is all of it.
 
-    Ends its request when it is closed, left by ``async with``, or when the task that reads it is
-    cancelled.
+    The request is cancelled when the stream is closed, when its ``async with`` block ends, or when
+    the task that reads it is cancelled.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class AsyncChatStream(AsyncIterator[str], AsyncContext):
         self.close()
 
     def close(self) -> None:
-        """Cancels the request if it is still under way."""
+        """Cancels the request if it is still in flight."""
         if not self._ended:
             self._ended = True
             self._client._cancel(self._call)

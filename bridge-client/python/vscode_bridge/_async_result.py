@@ -1,4 +1,4 @@
-"""The result of ``chat_async``: an answer that is still to come."""
+"""The result of ``chat_async``: a future answer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ids = count(1)
 
 
 class AsyncResult:
-    """An answer that is being worked on in a thread.
+    """The future answer of a chat, which a thread waits for.
 
-    ``done``, ``result``, ``error`` and ``add_done_callback`` are those of the original and never
-    block; ``wait`` is the convenient way.
+    ``done``, ``result``, ``error`` and ``add_done_callback`` are those of the original project and
+    never block. ``wait`` blocks.
     """
 
     def __init__(self) -> None:
@@ -37,19 +37,19 @@ class AsyncResult:
         return pending
 
     def done(self) -> bool:
-        """Whether the answer, or an error, is there."""
+        """Whether the answer or an error has come."""
         return self._finished.is_set()
 
     def result(self) -> Optional[str]:
-        """The answer; None while it is not there, and when there is an error."""
+        """The answer; None before it has come, and if there is an error."""
         return self._text
 
     def error(self) -> Optional[str]:
-        """The error as text; None while there is none."""
+        """The error as text; None if there is none."""
         return None if self._exception is None else str(self._exception)
 
     def wait(self, timeout: Optional[float] = None) -> str:
-        """Waits for the answer and returns it, or raises what went wrong."""
+        """Waits for the answer and returns it, or raises the error."""
         if not self._finished.wait(timeout):
             raise BridgeTimeout(
                 f"No answer yet after waiting {timeout:g}s; the request goes on. Wait again."
@@ -59,7 +59,7 @@ class AsyncResult:
         return self._text or ""
 
     def add_done_callback(self, callback: Callable[[AsyncResult], object]) -> None:
-        """Calls ``callback(self)`` when the answer is there; at once if it is there already."""
+        """Calls ``callback(self)`` when the answer has come; at once if it already has."""
         with self._lock:
             if not self._finished.is_set():
                 self._callbacks.append(callback)

@@ -1,12 +1,12 @@
-"""A connection for blocking code: an event loop in a thread of its own.
+"""A connection for blocking code: an event loop in a background thread.
 
-Why a thread with a loop and not a blocking socket: the thread is the only one that touches the
-socket, so an interrupted caller (Ctrl-C) never leaves half a message behind, a large request never
-keeps answers from being read, and any number of threads can wait at once.
+Reasons for a thread with a loop instead of a blocking socket: only this thread uses the socket, so
+an interrupted caller (Ctrl-C) never leaves half a message behind, a large request never keeps
+answers from being read, and any number of threads can wait at the same time.
 
-The thread starts with the first request. It ends when the client is closed or when the interpreter
-does, and it never keeps the interpreter alive. After ``fork`` the child has the objects but not the
-thread, so it forgets them, closes its copy of the socket, and opens a connection of its own.
+The thread starts with the first request. It ends when the client is closed or the interpreter ends,
+and it never keeps the interpreter alive. After ``fork``, the child has the objects but not the
+thread, so it forgets them, closes its copy of the socket, and opens a new connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._endpoint import Endpoint
 from ._exceptions import BridgeUnavailable
 
 EXIT_LIMIT = 0.5
-"""Seconds that saying goodbye may take when the interpreter ends."""
+"""Seconds that closing the connection may take when the interpreter ends."""
 
 _running: "weakref.WeakSet[Background]" = weakref.WeakSet()
 
@@ -42,7 +42,7 @@ class Background:
             self._loop.close()
             raise BridgeUnavailable(f"The bridge cannot be used now: {error}.") from error
         self.over = False
-        """True once it was told to end, and in a forked child, where the thread is not."""
+        """True after the thread was told to end, and in a forked child, which has no thread."""
         _running.add(self)
 
     def start(self, call: Call) -> None:
@@ -50,27 +50,27 @@ class Background:
         self._loop.call_soon_threadsafe(self._connection.start, call)
 
     def cancel(self, call: Call) -> None:
-        """Forgets a request and tells the bridge."""
+        """Forgets a request and cancels it at the bridge."""
         if not self.over:
             self._loop.call_soon_threadsafe(self._connection.cancel, call)
 
     def close(self, limit: float) -> None:
-        """Ends connection and thread within about ``limit`` seconds; callers are told."""
+        """Ends connection and thread within about ``limit`` seconds. Waiting requests fail."""
         self._end(self._connection.close(limit))
         if threading.current_thread() is not self._thread:
             self._thread.join(2 * limit)
 
     def leave(self) -> None:
-        """Does the same without waiting for it, for a client that nobody uses any more."""
+        """Ends connection and thread without waiting, for a client that is no longer used."""
         self._end(self._connection.close(EXIT_LIMIT))
 
     def hang_up(self) -> None:
-        """Ends connection and thread while the interpreter ends; callers are left alone."""
+        """Ends connection and thread at the end of the interpreter, without waking callers."""
         self._end(self._connection.hang_up(EXIT_LIMIT))
         self._thread.join(2 * EXIT_LIMIT)
 
     def abandon(self) -> None:
-        """In a forked child: lets go of what belongs to the parent."""
+        """In a forked child: releases what belongs to the parent."""
         self.over = True
         sock = self._connection.socket
         if sock is not None:
@@ -96,8 +96,8 @@ class Background:
             self._loop.close()
 
 
-# A forked child keeps what belonged to its parent, so that no destructor runs on an event loop
-# whose thread is not there.
+# A forked child keeps the objects of its parent, so that no destructor runs on an event loop whose
+# thread does not exist.
 _left_behind: "list[Background]" = []
 
 

@@ -1,4 +1,4 @@
-"""A request on its way, as it is handed from a client to the connection."""
+"""A request in flight, as a client passes it to the connection."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A request under way, and what to do with its answer.
+    """A request in flight, with callbacks for its answer.
 
-    ``on_done(result, error)`` is called exactly once, unless the call is cancelled; ``on_progress``
-    before that, for each piece. Both are called on the event loop.
+    ``on_done(result, error)`` is called exactly once, unless the call is cancelled. Before that,
+    ``on_progress`` is called for each piece. Both are called on the event loop.
     """
 
     __slots__ = ("latest", "limit", "on_done", "on_progress", "renews", "request", "sent", "timer")
@@ -29,7 +29,7 @@ class Call:
         on_progress: Optional[Callable[[Any], None]] = None,
     ) -> None:
         self.request = request
-        # Without a timeout the method's default applies, anew after each piece of progress.
+        # Without a timeout, the method's default applies, and each piece of progress restarts it.
         self.renews = not timeout
         self.limit = min(
             timeout or _protocol.default_timeout(request.method),
@@ -48,9 +48,9 @@ def streamed(
     timeout: Optional[float],
     put: Callable[[Tuple[bool, Any]], None],
 ) -> Call:
-    """A call of which everything goes into a queue, in order, and whether it is the last.
+    """A call that puts progress and answer into a queue, in order, as ``(is_last, value)``.
 
-    The last is the result, or the ``BridgeError``.
+    The last value is the result, or the ``BridgeError``.
     """
     return Call(
         _protocol.new_request(method, params),

@@ -14,29 +14,29 @@ from ._twins import Twin, twin
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell did."""
+    """The result of a cell."""
 
     text: str
-    """What it printed and displayed, as plain text; of very much output both ends."""
+    """Everything that it printed and displayed, as plain text; of very long output, both ends."""
     ended: str
     """``finished``, ``raised``, ``timedOut`` or ``kernelDied``."""
     pictures: List[Media] = field(repr=False)
     """The pictures that it displayed: PNG, JPEG, GIF and WebP."""
     omitted: int
-    """Bytes that are missing in ``text``."""
+    """Number of bytes that ``text`` leaves out."""
     new_kernel: Optional[str]
     """Why it ran in a new kernel, without earlier variables: ``restarted`` or ``wasStuck``."""
     details: Dict[str, Any] = field(repr=False)
-    """Everything as it came: PROTOCOL.md lists the members."""
+    """The whole result: PROTOCOL.md lists its members."""
 
     @property
     def ok(self) -> bool:
-        """Whether it ran to its end: no exception, not too slow, and its kernel lives."""
+        """Whether it ran to its end, without exception, timeout or death of the kernel."""
         return self.ended == "finished"
 
 
 class CellMethods(Twin):
-    """What can be done with the kernel of a shell."""
+    """The methods of a shell's kernel."""
 
     name: str
 
@@ -51,9 +51,9 @@ class CellMethods(Twin):
     ) -> Cell:
         """Runs Python code in the shell's IPython kernel, which keeps its variables.
 
-        The kernel starts with the first cell, in the shell's directory and with what the shell has
-        exported; ``restart`` starts a new one. A cell that takes longer than ``limit``, or 120
-        seconds, is interrupted. ``on_output`` is called with the output as it comes.
+        The kernel starts with the first cell, in the shell's directory and with the variables that
+        the shell has exported. ``restart`` starts a new one. A cell that takes longer than
+        ``limit`` (120 seconds) is interrupted. ``on_output`` is called with the output as it comes.
         """
         params = given(
             shell=self.name,
@@ -73,7 +73,7 @@ class CellMethods(Twin):
 
     @twin
     async def restart_kernel(self) -> None:
-        """Ends the kernel of the shell, also under a running cell. The next cell gets a new one."""
+        """Ends the kernel of the shell, even while a cell runs. The next cell gets a new one."""
         await self._tool("cell/restart", {"shell": self.name})
 
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ._background import Background
 
 CLOSE_LIMIT = 2.0
-"""Seconds that ``close`` may take to say goodbye."""
+"""Seconds that ``close`` may take."""
 
-# Held while a request is handed over, so that ``close`` never takes the thread away from under it.
+# Held while a request is passed to the thread, so that ``close`` cannot end the thread meanwhile.
 _lock = threading.Lock()
 
 
 def _after_fork_in_child() -> None:
-    # Another thread of the parent may have held it.
+    # Another thread of the parent may have held the lock.
     global _lock
     _lock = threading.Lock()
 
@@ -38,16 +38,16 @@ if hasattr(os, "register_at_fork"):
 class Client(BlockingMethods, BlockingContext):
     """A connection to the bridge for blocking code.
 
-    Opens at the first request. May be used by many threads at once; their requests overlap. Ctrl-C
-    during a request cancels it, also at the editor. Without an ``endpoint`` the environment says
-    where the bridge is, each time that a connection is opened.
+    Opens at the first request. Many threads may use it at the same time. Ctrl-C during a request
+    cancels it, also at the editor. Without an ``endpoint``, the environment is read each time that
+    a connection is opened.
 
     >>> with Client() as client:  # doctest: +SKIP
     ...     client.show_message("Hello")
     """
 
     def __init__(self, endpoint: Optional[Endpoint] = None) -> None:
-        # Not a method: the background thread keeps this, and must not keep the client.
+        # Not a bound method: the background thread refers to it, and would keep the client alive.
         self._find_endpoint = _endpoint.finder(endpoint)
         self._background: Optional[Background] = None
 
@@ -59,7 +59,7 @@ class Client(BlockingMethods, BlockingContext):
     def close(self) -> None:
         """Ends the connection. Requests of other threads that still wait are cancelled.
 
-        A later request opens a new one.
+        A later request opens a new connection.
         """
         with _lock:
             background, self._background = self._background, None
@@ -85,7 +85,7 @@ class Client(BlockingMethods, BlockingContext):
             return answer.wait()
         except BridgeError:
             raise
-        except BaseException:  # Ctrl-C, or whatever a signal handler raised
+        except BaseException:  # Ctrl-C, or an exception of a signal handler
             self._cancel(call)
             raise
 
@@ -97,8 +97,8 @@ class Client(BlockingMethods, BlockingContext):
     def _start(self, call: Call) -> None:
         with _lock:
             if self._background is None or self._background.over:
-                self.require()  # no thread is started in vain
-                # WebSocket and asyncio are imported here, by the first request, and not before.
+                self.require()  # fails before a thread is started in vain
+                # WebSocket and asyncio are not imported before the first request.
                 from ._background import Background
 
                 self._background = Background(self._find_endpoint)
@@ -111,7 +111,7 @@ class Client(BlockingMethods, BlockingContext):
 
 
 class _Answer:
-    """Hands a result from the background thread to the one that waits."""
+    """Passes a result from the background thread to the thread that waits."""
 
     def __init__(self) -> None:
         self._there = threading.Event()
@@ -123,7 +123,7 @@ class _Answer:
         self._there.set()
 
     def wait(self) -> Any:
-        # The background thread keeps the deadline, so this wait ends without one of its own.
+        # The background thread keeps the deadline, so this wait needs no timeout of its own.
         self._there.wait()
         if self._error is not None:
             raise self._error
@@ -131,7 +131,7 @@ class _Answer:
 
 
 class ChatStream(Iterator[str]):
-    """The text of a chat as it comes. ``response`` is the whole of it, at the end."""
+    """The text of a chat as it comes. At the end, ``response`` is all of it."""
 
     def __init__(
         self,
@@ -145,8 +145,8 @@ class ChatStream(Iterator[str]):
         self._text = StreamedText()
         self._pieces: SimpleQueue[Tuple[bool, Any]] = SimpleQueue()
         self._ended = False
-        # The call holds the queue only: a stream that nobody reads any more is collected, and its
-        # request is cancelled.
+        # The call refers only to the queue, so a stream that nobody reads any more is collected,
+        # and its request is cancelled.
         self._call = streamed(_protocol.CHAT, params, timeout, self._pieces.put)
         self._client = client
         client._start(self._call)
@@ -167,7 +167,7 @@ class ChatStream(Iterator[str]):
         raise StopIteration
 
     def close(self) -> None:
-        """Cancels the request if it is still under way."""
+        """Cancels the request if it is still in flight."""
         if not self._ended:
             self._ended = True
             self._client._cancel(self._call)

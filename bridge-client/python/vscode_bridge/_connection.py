@@ -1,13 +1,13 @@
 """One WebSocket to the bridge, shared by all requests of a client.
 
 A ``Connection`` lives on one asyncio event loop, and all of its methods are called there. The
-blocking client runs such a loop in a thread of its own; the asyncio client uses the caller's. This
-is the only place that speaks WebSocket.
+blocking client runs such a loop in a background thread; the asyncio client uses the caller's. This
+is the only place that uses WebSocket.
 
-It opens when the first request wants to be sent, and again when one comes after the connection was
-lost. Requests carry ids, so any number may be under way; answers find their request by id. Requests
-that were sent when the connection broke end with ``ConnectionLost``, since they may have been
-carried out. Those that were still waiting to be sent go over the next connection.
+The connection opens with the first request, and again with the first request after it was lost.
+Requests have ids, so any number may be in flight, and answers find their request by id. Requests
+that were sent when the connection broke end with ``ConnectionLost``, because they may have been
+carried out. Requests that still waited to be sent go over the next connection.
 
 Between requests nothing runs: no polling and no timers.
 """
@@ -43,23 +43,23 @@ OPEN_TIMEOUT = 5.0
 """Seconds for one attempt to connect."""
 
 RECONNECT_WAIT = 5.0
-"""Seconds in which a lost bridge may come back. The first connection gets one attempt only: there
-the bridge was started before us, so waiting would only hide a mistake."""
+"""Seconds in which a lost bridge may come back. The first connection gets only one attempt: the
+bridge was started before this program, so waiting would only hide a mistake."""
 
 RECONNECT_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.5)
-"""Seconds between attempts; the last one repeats."""
+"""Seconds between attempts. The last value repeats."""
 
 GRACE = 1.0
-"""Seconds that we wait beyond the deadline which the bridge was told, so that its own answer, which
-knows the reason, arrives first."""
+"""Seconds that a request waits longer than the bridge, so that the error of the bridge, which knows
+the reason, arrives first."""
 
-# WebSocket libraries log request headers, and ours hold the token. This logger belongs to nobody
-# and passes nothing on, whatever the program configures.
+# WebSocket libraries log request headers, and ours contain the token. This logger is in no
+# hierarchy and passes nothing on, whatever the program configures.
 _silent = logging.Logger("vscode_bridge.websocket", level=logging.CRITICAL + 1)
 
 
 class Connection:
-    """See the module's description."""
+    """One connection at a time to the bridge, with all requests of a client."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, find_endpoint: Callable[[], Endpoint]
@@ -69,7 +69,7 @@ class Connection:
         # Requests.
         self._calls: Dict[int, Call] = {}
         self._outbox: Deque[Union[Call, str]] = deque()
-        # The connection: a task from the first request until it is lost.
+        # The task of the connection, from the first request until the connection is lost.
         self._task: Optional[asyncio.Task[None]] = None
         self._more: Optional[asyncio.Event] = None
         self._websocket: Optional[ClientConnection] = None
@@ -80,7 +80,7 @@ class Connection:
         """The open socket. A forked child closes its copy of it."""
 
     def start(self, call: Call) -> None:
-        """Sends a request, connecting first where needed."""
+        """Sends a request. Connects first if necessary."""
         if self._ending:
             call.on_done(None, BridgeCancelled("The client was closed; make a new one."))
             return
@@ -91,12 +91,12 @@ class Connection:
         self._send(call)
 
     def cancel(self, call: Call) -> None:
-        """Forgets a call; its ``on_done`` is not called any more. The bridge is told."""
+        """Forgets a call and cancels it at the bridge. Its ``on_done`` will not be called."""
         if self._forget(call) and call.sent:
             self._send(_protocol.cancel_text(call.request.id))
 
     async def close(self, limit: float) -> None:
-        """Ends the connection within ``limit`` seconds. Callers that still wait are told."""
+        """Ends the connection within ``limit`` seconds. Requests that still wait fail."""
         calls = list(self._calls.values())
         await self.hang_up(limit)
         for call in calls:
@@ -105,14 +105,14 @@ class Connection:
     async def hang_up(self, limit: float) -> None:
         """Ends the connection within ``limit`` seconds and forgets the calls.
 
-        For the end of the interpreter: only daemon threads can be waiting then, and waking them
+        For the end of the interpreter: then only daemon threads can be waiting, and waking them
         would print tracebacks.
         """
         self._ending = True
         for call in list(self._calls.values()):
             self._forget(call)
         if self._websocket is not None:
-            with suppress(asyncio.TimeoutError, OSError):  # `_converse` cuts it then
+            with suppress(asyncio.TimeoutError, OSError):  # then `_converse` cuts the connection
                 await asyncio.wait_for(self._websocket.close(), limit)
         if self._task is not None:
             self._task.cancel()
@@ -131,7 +131,7 @@ class Connection:
         while True:
             while self._outbox:
                 if websocket.state is not State.OPEN:
-                    return  # what is left goes over the next connection
+                    return  # the remaining requests go over the next connection
                 item = self._outbox.popleft()
                 if isinstance(item, Call):
                     if item.request.id not in self._calls:
@@ -166,7 +166,7 @@ class Connection:
             async for text in websocket:
                 self._receive(text)
         except ConnectionClosed:
-            pass  # `_lost` says why, from the connection's close code
+            pass  # `_lost` reports the reason, from the close code of the connection
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -209,7 +209,7 @@ class Connection:
                 },
                 compression=None,
                 proxy=None,
-                # The bridge pings us, and a local socket reports a dead peer by itself.
+                # No pings: the bridge sends them, and a local socket reports a dead peer itself.
                 ping_interval=None,
                 open_timeout=OPEN_TIMEOUT,
                 max_size=_protocol.MESSAGE_BYTES + 65536,
@@ -225,7 +225,7 @@ class Connection:
         return websocket
 
     def _lost(self, websocket: ClientConnection) -> None:
-        # What was cancelled over this connection ended with it.
+        # Cancels that were not sent are no longer needed: their requests ended with the connection.
         self._outbox = deque(item for item in self._outbox if isinstance(item, Call))
         code = websocket.close_code
         why = f"close code {code}: {websocket.close_reason or 'no reason given'}"
@@ -243,7 +243,7 @@ class Connection:
         unsent, self._outbox = self._outbox, deque()
         for item in unsent:
             if isinstance(item, Call):
-                self._end(item, error=copy(error))  # each caller raises its own
+                self._end(item, error=copy(error))  # each caller raises its own copy
 
     # Answers and deadlines.
 
@@ -251,7 +251,7 @@ class Connection:
         message = _protocol.read(text)
         call = self._calls.get(message.id) if message is not None else None
         if call is None:
-            return  # not for us, or an answer to what we have cancelled
+            return  # not for this client, or the answer to a cancelled request
         if isinstance(message, Answer):
             self._end(call, message.result, message.error)
         elif isinstance(message, Progress):
@@ -297,11 +297,11 @@ class Connection:
         call.on_done(None, error)
 
 
-_ANEW = "Start the program anew with `bridge-daemon run -- ...` or from VS Code."
+_RESTART = "Start the program again with `bridge-daemon run -- ...` or from VS Code."
 
 
 def _why_not(endpoint: Endpoint, error: BaseException) -> Optional[BridgeError]:
-    """The error for a connection that did not come about; None for what is not ours to explain."""
+    """The error for a failed attempt to connect; None for an exception of another kind."""
     where = f"The bridge at {endpoint.addr}"
     if not isinstance(error, Exception):
         return None
@@ -316,8 +316,8 @@ def _why_not(endpoint: Endpoint, error: BaseException) -> Optional[BridgeError]:
         why, heals = f"is not a bridge, or is just ending ({error})", True
     else:
         why = f"cannot be used: {error!r}"
-    # What heals with time is a bridge that is being started again.
-    return BridgeUnavailable(f"{where} {why}. {_ANEW}", data={"retryable": heals})
+    # Errors that a retry may solve: the bridge is being restarted.
+    return BridgeUnavailable(f"{where} {why}. {_RESTART}", data={"retryable": heals})
 
 
 def _refused(where: str, error: InvalidStatus) -> BridgeError:
@@ -331,6 +331,6 @@ def _refused(where: str, error: InvalidStatus) -> BridgeError:
     if status == 401:
         return BridgeUnavailable(
             f"{where} refused the token {said}: RUN_BRIDGE_TOKEN and RUN_BRIDGE_SESSION belong to "
-            f"another run. {_ANEW}"
+            f"another run. {_RESTART}"
         )
-    return BridgeUnavailable(f"{where} refused the connection {said}. {_ANEW}")
+    return BridgeUnavailable(f"{where} refused the connection {said}. {_RESTART}")

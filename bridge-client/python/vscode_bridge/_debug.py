@@ -1,15 +1,15 @@
-"""The way through a debug adapter, which goes before the run bridge.
+"""Requests through a debug adapter, which is preferred to the run bridge.
 
-While a net is being debugged, requests travel through the debug adapter: it sends the editor a
+While a net is being debugged, requests go through the debug adapter: it sends the editor a
 ``customRequest`` event and gets a ``customRequestResponse`` request back. The adapter installs a
-callback that does this; here is only the seam. The callback takes and gives what the original's
-does::
+callback that does this; this module only calls it. The callback takes and returns what the one of
+the original project does::
 
     {"id": 0, "type": "vscode/chat", "params": {...}}
     {"success": True, "result": {...}}   or   {"success": False, "error": "text"}
 
 The adapter of the original engine installs its bridge in ``enginepy.vscode_bridge``. That one is
-found too, so code that imports ``vscode_bridge`` works while the original engine debugs it.
+used, too, so code that imports ``vscode_bridge`` works while the original engine debugs it.
 """
 
 from __future__ import annotations
@@ -62,25 +62,25 @@ class DebugBridge(BlockingMethods):
     def _stream_chat(
         self, params: Mapping[str, Any], timeout: float, conversation: ConversationLike
     ) -> Iterator[str]:
-        # A debug adapter has no progress: the whole answer comes in one piece.
+        # Debug adapters do not support progress: the whole answer comes in one piece.
         text = _protocol.chat_text(self.request(_protocol.CHAT, params, timeout), conversation)
         return iter([text] if text else [])
 
 
 def install_debug_bridge(send_request: SendRequest) -> DebugBridge:
-    """From now on, requests of the module's functions go through ``send_request``."""
+    """Sends the requests of the module's functions through ``send_request`` from now on."""
     bridge = DebugBridge(send_request)
     set_bridge(bridge)
     return bridge
 
 
 def uninstall_debug_bridge() -> None:
-    """The debug session is over; requests go through the run bridge again, if there is one."""
+    """Sends requests through the run bridge again, if there is one. For the end of debugging."""
     set_bridge(None)
 
 
 def set_bridge(bridge: Optional[DebugBridge]) -> None:
-    """The same by the original's name and shape, for adapters written for it."""
+    """Installs or, with None, uninstalls a bridge. For adapters of the original project."""
     global _installed
     _installed = bridge
 

@@ -1,8 +1,8 @@
-"""Where the bridge of this run is: three environment variables, in two families.
+"""Finds the bridge of this run by three environment variables, in two families.
 
-Scripts look at the environment only. Whoever starts a run sets the variables for it, so a script
-never joins a run that is not its own. (The command line, which people use from outside of a run,
-also looks for connection files.)
+Scripts use the environment only. The daemon sets the variables for its run, so a script never joins
+a run that is not its own. (The command line, which people use outside of a run, also looks for
+connection files.)
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ FAMILIES: Tuple[Tuple[str, str, str], ...] = tuple(
     (f"{prefix}_ADDR", f"{prefix}_TOKEN", f"{prefix}_SESSION")
     for prefix in ("RUN_BRIDGE", "EVOLVE_RUN_BRIDGE")
 )
-"""In the order in which they are looked at. A family counts when all three are set and not empty;
-values of different families are never mixed."""
+"""The families in the order in which they are read. A family counts if all three variables are set
+and not empty. Values of different families are never mixed."""
 
 NOT_INITIALIZED = (
     "VSCode bridge not initialized: this process was not started with one. "
@@ -26,7 +26,7 @@ NOT_INITIALIZED = (
 
 
 class Endpoint(NamedTuple):
-    """A bridge to talk to."""
+    """Address, token and session of a bridge."""
 
     addr: str
     """``ws://127.0.0.1:PORT/`` or ``unix:PATH``."""
@@ -35,16 +35,16 @@ class Endpoint(NamedTuple):
     session: str
 
     def __repr__(self) -> str:
-        """Leaves out the token, so that logs and tracebacks do not hold it."""
+        """Leaves out the token, so that it is in no log and no traceback."""
         return f"Endpoint(addr={self.addr!r}, session={self.session!r})"
 
     @property
     def unix_path(self) -> Optional[str]:
-        """The socket's path when the address is ``unix:PATH``."""
+        """The path of the socket if the address is ``unix:PATH``."""
         return self.addr[len("unix:") :] if self.addr.startswith("unix:") else None
 
     def host_and_port(self) -> Tuple[str, int]:
-        """The two, of a ``ws://`` address."""
+        """Host name and port of a ``ws://`` address."""
         from urllib.parse import urlsplit
 
         try:
@@ -73,7 +73,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Optional[Endpoint]:
 
 
 def from_environment() -> Endpoint:
-    """The same, or an error that says how to get a bridge."""
+    """The endpoint from the environment, or an error that says how to get a bridge."""
     endpoint = find()
     if endpoint is None:
         raise BridgeUnavailable(NOT_INITIALIZED)
@@ -81,5 +81,5 @@ def from_environment() -> Endpoint:
 
 
 def finder(endpoint: Optional[Endpoint]) -> Callable[[], Endpoint]:
-    """How a client finds its bridge: it was told, or it looks at the environment each time."""
+    """A function that returns ``endpoint``, or without one reads the environment each time."""
     return from_environment if endpoint is None else lambda: endpoint

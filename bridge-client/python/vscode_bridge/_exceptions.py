@@ -1,29 +1,30 @@
-"""What can go wrong, as one family of exceptions.
+"""The exceptions.
 
-Code written for the original module catches ``RuntimeError``; everything here is one::
+Code written for the original module catches ``RuntimeError``, so all exceptions are derived from
+it::
 
     RuntimeError
     └── BridgeError
-        ├── BridgeUnavailable   there is no bridge, it is out of reach, or it refuses us
-        ├── ConnectionLost      the connection broke while we waited for the answer
+        ├── BridgeUnavailable   no bridge was found, it cannot be reached, or it refuses the token
+        ├── ConnectionLost      the connection broke before the answer came
         ├── HostUnavailable     the bridge is there, but no editor is attached
         ├── HostGone            the editor left while it worked on the request
         ├── BridgeTimeout       no answer in time
         ├── BridgeCancelled     the request was cancelled
-        ├── BridgeBusy          too much is under way; wait and try again
+        ├── BridgeBusy          too many requests are in flight; wait and try again
         ├── RequestRefused      not allowed, blocked by the person, or not a valid request
         │   └── Conflict        it exists, is busy, or has changed since it was read
-        └── RequestFailed       the editor tried and reports an error of its own
+        └── RequestFailed       the editor or the tool reports an error
             └── ActionError     an agent's action failed; all of these are in vscode_bridge.agent
                 ├── NotFound            no such file or directory
-                ├── OutsideWorkspace    the path leads out of the sandbox
+                ├── OutsideWorkspace    the path leads out of the workspace
                 ├── PermissionDenied    the operating system does not allow it
                 ├── Invalid             the arguments make no sense, or do not fit the file
                 ├── Refused             a rule of the sandbox forbids it
-                └── Unavailable         what it needs is not there, for instance a kernel
+                └── Unavailable         something that it needs is missing, for instance a kernel
 
-``ConnectionLost``, ``HostGone`` and ``BridgeTimeout`` leave open whether the request was carried
-out. Nothing is ever repeated on its own: the caller knows whether that is safe.
+After ``ConnectionLost``, ``HostGone`` and ``BridgeTimeout``, it is unknown whether the request was
+carried out. Requests are never repeated automatically: only the caller knows whether that is safe.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class BridgeError(RuntimeError):
     """A request through the bridge did not succeed."""
 
     code: Optional[int]
-    """The number on the wire, or None when the error arose in this process."""
+    """The error code on the wire, or None if the error was detected in this process."""
 
     kind: str
     """A name that programs can compare, for instance ``"Timeout"``."""
 
     data: Dict[str, Any]
-    """Facts beside the message, as they came over the wire."""
+    """Further facts from ``data`` of the error on the wire."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class BridgeError(RuntimeError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may succeed later and repeating it cannot do the work twice."""
+        """Whether a retry may succeed, and cannot do the work twice."""
         return self.data.get("retryable") is True
 
 
@@ -67,7 +68,7 @@ class BridgeUnavailable(BridgeError):
 
 
 class ConnectionLost(BridgeError):
-    """The connection broke in the middle. The request may have been carried out."""
+    """The connection broke before the answer came. The request may have been carried out."""
 
 
 class HostUnavailable(BridgeError):
@@ -75,7 +76,7 @@ class HostUnavailable(BridgeError):
 
 
 class HostGone(BridgeError):
-    """The editor left in the middle. The request may have been carried out."""
+    """The editor left before it answered. The request may have been carried out."""
 
 
 class BridgeTimeout(BridgeError):
@@ -87,7 +88,7 @@ class BridgeCancelled(BridgeError):
 
 
 class BridgeBusy(BridgeError):
-    """Too much is under way. Wait ``data["retryAfterMs"]`` milliseconds, then try again."""
+    """Too many requests are in flight. Wait ``data["retryAfterMs"]`` milliseconds, then retry."""
 
 
 class RequestRefused(BridgeError):
@@ -95,24 +96,24 @@ class RequestRefused(BridgeError):
 
 
 class Conflict(RequestRefused):
-    """The thing exists, is busy, or has changed since it was read; nothing was done.
+    """The file or shell exists, is busy, or has changed since it was read. Nothing was done.
 
-    ``data["reason"]`` says which. After a changed file: read it again, then decide anew.
+    ``data["reason"]`` says which. If a file has changed, read it again and decide again.
     """
 
 
 class RequestFailed(BridgeError):
-    """The editor tried and failed; the message is its own."""
+    """The editor or the tool reports an error; the message is its own."""
 
 
 class ActionError(RequestFailed):
     """An action failed, and the message is what the agent should read."""
 
     error_id: str
-    """Its class on the wire, for instance ``"not_found"``; ``"internal"`` has no exception."""
+    """Its class on the wire, for instance ``"not_found"``. ``"internal"`` has no subclass here."""
 
     raw: Dict[str, Any]
-    """The whole observation, as it came."""
+    """The whole observation."""
 
     def __init__(self, message: str, error_id: str, raw: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -125,7 +126,7 @@ class NotFound(ActionError):
 
 
 class OutsideWorkspace(ActionError):
-    """The path leads out of the sandbox, be it by a link. Use one below its directory."""
+    """The path leads out of the workspace, perhaps by a link. Use one inside of it."""
 
 
 class PermissionDenied(ActionError):
@@ -141,10 +142,10 @@ class Refused(ActionError):
 
 
 class Unavailable(ActionError):
-    """What the action needs is not there, for instance a Python with ipykernel."""
+    """Something that the action needs is missing, for instance a Python with ipykernel."""
 
 
-# In tracebacks they stand under the name by which they are imported.
+# Tracebacks show them under the name by which they are imported.
 for _exception in (BridgeError, Conflict, *BridgeError.__subclasses__()):
     _exception.__module__ = "vscode_bridge"
 for _action_error in (ActionError, *ActionError.__subclasses__()):
@@ -182,7 +183,7 @@ _BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
 def request_failed(error: object) -> BridgeError:
     """The exception for an error object of the wire; ``PROTOCOL.md`` section 9 is the table.
 
-    The words "VSCode request failed" are the original's; programs look for them.
+    The words "VSCode request failed" are those of the original project; programs look for them.
     """
     if not isinstance(error, dict):
         return RequestFailed(f"VSCode request failed: {error}")

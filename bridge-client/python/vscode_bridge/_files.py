@@ -25,7 +25,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Match:
-    """A line that ``grep`` found, or one beside it."""
+    """A line that ``grep`` found, or a line of context."""
 
     path: str
     line: int
@@ -35,19 +35,19 @@ class Match:
 
 
 class Found(List[T]):
-    """What was found. A list that says whether it is complete."""
+    """A list of results that knows whether it is complete."""
 
     def __init__(self, found: Iterable[T], result: Mapping[str, Any]) -> None:
         super().__init__(found)
         self.truncated = bool(result.get("truncated"))
-        """Whether there are more than the ``limit``."""
+        """Whether there are more results than the ``limit``."""
         unreadable = result.get("unreadable", 0)
         self.unreadable = unreadable if isinstance(unreadable, int) else len(unreadable)
         """How many files or directories could not be read."""
 
     @property
     def complete(self) -> bool:
-        """Whether this is all there is."""
+        """Whether nothing is missing."""
         return not self.truncated and not self.unreadable
 
 
@@ -57,9 +57,9 @@ class Text(str):
     version: Optional[str]
     """The version of the whole file, for ``if_version``; None if the file is very large."""
     encoding: str
-    """How the file stores its characters, for instance ``UTF-8``."""
+    """The character encoding of the file, for instance ``UTF-8``."""
     total_lines: Optional[int]
-    """Lines of the whole file, if all of it was read."""
+    """The number of lines of the whole file, if all of it was read."""
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> Text:
@@ -84,10 +84,10 @@ class Bytes(bytes):
 
 @dataclass(frozen=True)
 class Written:
-    """What ``write`` did."""
+    """The result of ``write``."""
 
     created: bool
-    """Whether there was no file before."""
+    """Whether the file is new."""
     version: str
     """The version of the file now."""
     owner_kept: bool
@@ -96,13 +96,13 @@ class Written:
 
 @dataclass(frozen=True)
 class Edited:
-    """What an edit did."""
+    """The result of an edit."""
 
     line: int
-    """Where the change begins."""
+    """The first changed line."""
     diff: str
     version: Optional[str]
-    """The version of the file now; None if taking an edit back has removed the file."""
+    """The version of the file now; None if undoing an edit has removed the file."""
     owner_kept: bool
     """False if the file had another owner or group, and is the runtime's now."""
 
@@ -121,14 +121,14 @@ class Hashed:
 
 @dataclass(frozen=True)
 class Copied:
-    """What ``copy`` did."""
+    """The result of ``copy``."""
 
     owner_kept: bool
     """False if a file that was replaced had another owner or group, and is the runtime's now."""
 
 
 class FileMethods(Twin):
-    """What can be done with files."""
+    """The methods for files."""
 
     @twin
     async def read(
@@ -140,9 +140,9 @@ class FileMethods(Twin):
         tail: Optional[int] = None,
         limit_bytes: Optional[int] = None,
     ) -> Text:
-        """The text of a file, or some of its lines, counted from 1. Line ends are as they are.
+        """The text of a file, or some of its lines, counted from 1. Line ends stay unchanged.
 
-        More than ``limit_bytes``, which are 10 MiB unless you say otherwise, are refused.
+        Fails if there are more than ``limit_bytes`` (10 MiB).
         """
         params = given(
             path=path, firstLine=first_line, lastLine=last_line, tail=tail, limitBytes=limit_bytes
@@ -160,7 +160,7 @@ class FileMethods(Twin):
 
     @twin
     async def read_media(self, path: str, *, limit_bytes: Optional[int] = None) -> Media:
-        """A picture, a film, a sound or a document, with its media type."""
+        """An image, video, audio or PDF file, with its media type."""
         content = await self._file("file/read", given(path=path, limitBytes=limit_bytes))
         if content.get("kind") != "media":
             raise Conflict(
@@ -177,7 +177,7 @@ class FileMethods(Twin):
         replace: bool = True,
         if_version: Optional[str] = None,
     ) -> Written:
-        """Writes a whole file in one step; directories above it are created.
+        """Writes a whole file atomically. Missing parent directories are created.
 
         With ``if_version``, raises ``Conflict`` if the file has another version by now.
         """
@@ -191,7 +191,7 @@ class FileMethods(Twin):
 
     @twin
     async def create(self, path: str, text: str) -> Edited:
-        """Creates a file. Unlike ``write`` it can be undone, and refuses to replace."""
+        """Creates a file. Unlike ``write``, it can be undone, and never replaces a file."""
         return _edited(await self._file("file/edit", {"path": path, "newText": text}))
 
     @twin
@@ -209,7 +209,7 @@ class FileMethods(Twin):
     async def insert(
         self, path: str, after: int, text: str, *, if_version: Optional[str] = None
     ) -> Edited:
-        """Inserts lines after a line; 0 is before the first.
+        """Inserts lines after a line; 0 inserts before the first.
 
         With ``if_version``, raises ``Conflict`` if the file has another version by now.
         """
@@ -218,7 +218,7 @@ class FileMethods(Twin):
 
     @twin
     async def undo(self, path: str, *, force: bool = False) -> Edited:
-        """Takes the latest edit of a file back."""
+        """Undoes the latest edit of a file."""
         return _edited(await self._file("file/undo", {"path": path, "force": force}))
 
     @twin
@@ -230,7 +230,7 @@ class FileMethods(Twin):
         hidden: bool = False,
         limit: Optional[int] = None,
     ) -> Found[Entry]:
-        """The entries of a directory, and of those in it if ``nested``; at most 10,000."""
+        """The entries of a directory, with ``nested`` also of subdirectories; at most 10,000."""
         params = given(path=path, nested=nested, hidden=hidden, limit=limit)
         result = await self._file("file/list", params)
         entries = (Entry(entry["path"], entry["kind"]) for entry in result["entries"])
@@ -248,7 +248,7 @@ class FileMethods(Twin):
     ) -> Found[str]:
         """Files whose path matches, for instance ``src/**/*.py``.
 
-        Also hidden ones, and those that ``.gitignore`` names, if asked for.
+        With ``hidden`` also hidden files, with ``ignored`` also those that ``.gitignore`` excludes.
         """
         params = {
             "pattern": pattern,
@@ -306,7 +306,7 @@ class FileMethods(Twin):
 
     @twin
     async def make_directory(self, path: str) -> None:
-        """Creates a directory and those above it; one that exists is fine."""
+        """Creates a directory and its missing parents. It may already exist."""
         await self._file("file/makeDirectory", {"path": path})
 
     @twin

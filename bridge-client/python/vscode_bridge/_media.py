@@ -1,4 +1,4 @@
-"""Pictures and the like. The public name is in ``agent`` and ``tools``."""
+"""Images and other media. The public name is in ``agent`` and ``tools``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class Media:
-    """A picture, a film, a sound or a document."""
+    """An image, a video, a sound or a PDF."""
 
     media_type: str
     """For instance ``image/png``."""
@@ -23,6 +23,6 @@ class Media:
 
     @classmethod
     def from_url(cls, url: str) -> Media:
-        """What is in a data URL, as the bridge writes them."""
+        """Decodes a data URL of the bridge."""
         media_type, _, content = url[len("data:") :].partition(";base64,")
         return cls.from_base64(media_type, content)

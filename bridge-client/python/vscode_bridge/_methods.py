@@ -1,7 +1,7 @@
 """The methods of an editor, written once for blocking code and for asyncio.
 
-``Client``, ``AsyncClient`` and ``DebugBridge`` differ in how a request travels, not in what can be
-asked.
+``Client``, ``AsyncClient`` and ``DebugBridge`` have the same methods, and differ in how they send a
+request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Stream = TypeVar("Stream")
 
 
 class EditorMethods(Shared, Generic[Answer, Stream]):
-    """What can be asked of an editor. Timeouts are in seconds; 0 means the method's default.
+    """The methods of an editor. Timeouts are in seconds; 0 means the method's default.
 
     All of them raise ``BridgeError`` (a ``RuntimeError``) when the request does not succeed.
     ``chat`` returns an ``Answer``, or with ``stream=True`` a ``Stream``.
@@ -79,10 +79,10 @@ class EditorMethods(Shared, Generic[Answer, Stream]):
     ) -> Any:
         """Asks the language model of the editor and returns its answer.
 
-        When the model or the person declines, the answer is one sentence in brackets that says so.
-        ``model`` is an id or a part of a name. ``conversation`` goes on with an earlier chat: a
-        ``Conversation``, or an id. With ``stream=True`` the result is an iterator of text as it
-        comes; ``close()`` it, or drop it, to cancel the request.
+        If the model or the person declines, the answer is one sentence in brackets that says so.
+        ``model`` is an id or a part of a name. ``conversation`` (a ``Conversation`` or an id)
+        continues an earlier chat. With ``stream=True``, the result is an iterator of pieces of text
+        as they come; ``close()`` it, or drop it, to cancel the request.
         """
         params = _protocol.chat_params(message, timeout, model, conversation)
         if stream:
@@ -100,8 +100,8 @@ class EditorMethods(Shared, Generic[Answer, Stream]):
     ) -> Optional[str]:
         """Shows a message of level ``info``, ``warning`` or ``error``.
 
-        Returns None at once. With ``buttons`` it waits for the person instead and returns the
-        text of the button, or None when the message was dismissed.
+        Returns None at once. With ``buttons``, it waits for the person and returns the text of the
+        pressed button, or None if the message was dismissed.
         """
         params = _protocol.show_message_params(message, level, buttons, timeout)
         return _protocol.choice(await self._request(_protocol.SHOW_MESSAGE, params, timeout))
@@ -110,7 +110,7 @@ class EditorMethods(Shared, Generic[Answer, Stream]):
     async def execute_command(
         self, command: str, *args: Any, timeout: float = COMMAND_TIMEOUT
     ) -> Any:
-        """Runs a command of the editor and returns what it returned."""
+        """Runs an editor command and returns its return value."""
         params = _protocol.execute_command_params(command, args, timeout)
         result = await self._request(_protocol.EXECUTE_COMMAND, params, timeout)
         return _protocol.members_of(result).get("result")
@@ -125,7 +125,7 @@ class EditorMethods(Shared, Generic[Answer, Stream]):
         """
         key = _protocol.conversation_id(conversation_id)
         if key is None:
-            return []  # nothing has been said yet
+            return []  # the conversation has no messages yet
         params = _protocol.get_chat_history_params(key, limit)
         return _protocol.history_messages(await self._request(_protocol.GET_CHAT_HISTORY, params))
 
@@ -142,7 +142,7 @@ class BlockingMethods(EditorMethods[str, Iterator[str]], Blocking):
 
     @abstractmethod
     def require(self) -> None:
-        """Raises ``BridgeUnavailable`` when no request can be made at all. Does not connect."""
+        """Raises ``BridgeUnavailable`` if there is no bridge. Does not connect."""
 
     @abstractmethod
     def request(
@@ -153,7 +153,7 @@ class BlockingMethods(EditorMethods[str, Iterator[str]], Blocking):
     ) -> Any:
         """Calls any method of the bridge or of a host and returns its result.
 
-        ``timeout`` is how long to wait; the deadline that the host is told is in ``params``.
+        ``timeout`` says how long to wait here. The timeout for the host is in ``params``.
         """
 
     async def _request(
@@ -169,7 +169,7 @@ class BlockingMethods(EditorMethods[str, Iterator[str]], Blocking):
         model: Optional[str] = None,
         conversation: ConversationLike = None,
     ) -> AsyncResult:
-        """Asks in a thread and returns at once; only a missing bridge is an error here."""
+        """Asks in a thread and returns at once. Raises only if there is no bridge."""
         self.require()
         return AsyncResult.of(
             lambda: self.chat(message, timeout, model=model, conversation=conversation)

@@ -1,4 +1,4 @@
-"""What comes of actions, as values. Public names are in ``agent``."""
+"""The observations of actions, as values. Public names are in ``agent``."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from ._media import Media
 
 @dataclass(frozen=True)
 class Observation:
-    """What came of an action. Each kind that has more to tell has a class of its own."""
+    """The observation of an action. Kinds with further members have subclasses."""
 
     kind: str
     """``run``, ``run_ipython``, ``read``, ``write``, ``edit``, ``browse`` or ``success``."""
     content: str
-    """What the agent reads."""
+    """The text for the agent."""
     raw: Dict[str, Any] = field(repr=False)
-    """Everything as it came: PROTOCOL.md lists the members."""
+    """The whole observation: PROTOCOL.md lists its members."""
 
 
 @dataclass(frozen=True)
 class RunObservation(Observation):
-    """What a command has printed, and how it ended."""
+    """The output of a command, and how it ended."""
 
     command: str
     exit_code: Optional[int]
-    """None while it runs, or if it was not even begun: see ``note``."""
+    """None while it runs, or if it was not started: see ``note``."""
     cwd: Optional[str]
     """The shell's directory afterwards; None while the command runs."""
     note: str
-    """How it ended, or why it is not waited for any longer and what can be done."""
+    """How the command ended, or why the wait for it ended and what can be done."""
 
     @property
     def lost(self) -> int:
-        """Bytes of output that could not be kept, since the shell's log is full; see ``note``."""
+        """Number of bytes of output that were lost, because the log is full; see ``note``."""
         return _lost(self)
 
     @property
@@ -52,11 +52,11 @@ class RunObservation(Observation):
 
 @dataclass(frozen=True)
 class CellObservation(Observation):
-    """What a cell has printed and returned."""
+    """Everything that a cell has printed and displayed."""
 
     code: str
     image_urls: List[str]
-    """Its pictures as data URLs, for those who pass them on."""
+    """Its pictures as data URLs."""
 
     @property
     def images(self) -> List[Media]:
@@ -65,12 +65,12 @@ class CellObservation(Observation):
 
     @property
     def ok(self) -> bool:
-        """Whether it ran to its end: no exception, not too slow, and the kernel is still there."""
+        """Whether it ran to its end, without exception, timeout or death of the kernel."""
         return self.raw.get("success") is True
 
     @property
     def lost(self) -> int:
-        """Bytes that were left out of very much output; ``content`` says where."""
+        """Number of bytes that were left out of very long output; ``content`` says where."""
         return _lost(self)
 
 
@@ -90,7 +90,7 @@ class WriteObservation(Observation):
 
 @dataclass(frozen=True)
 class EditObservation(Observation):
-    """A file was edited; the content shows the place."""
+    """A file was edited. ``content`` shows the lines around the change."""
 
     path: str
     diff: str
@@ -104,14 +104,14 @@ class BrowseObservation(Observation):
     error: Optional[str]
     """Why the page could not be shown."""
     screenshot: Optional[str]
-    """A data URL, if there is a browser that can take one."""
+    """A picture of the page as a data URL, if the runtime has a browser."""
 
 
 Members = Dict[str, Any]
 
 
 def observation_of(result: object) -> Observation:
-    """The observation in the result of ``action/execute``, or the exception that it stands for."""
+    """The observation in the result of ``action/execute``. Raises if it is an error."""
     raw = _protocol.members_of(result)
     kind, content = str(raw.get("observation")), str(raw.get("content", ""))
     extras = _protocol.members_of(raw.get("extras"))

@@ -1,4 +1,4 @@
-"""Output of commands on its way to a callback."""
+"""Passes the output of commands to a callback."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Awaitable, Callable, Optional
 from ._twins import Twin
 
 READ_BYTES = 1 << 20
-"""Output that is read at once."""
+"""Number of bytes that are read with one request."""
 
 OnOutput = Callable[[str], object]
-"""Gets text; what it returns does not matter."""
+"""A callback for text. Its return value is ignored."""
 
 ReadLog = Callable[[int, int], Awaitable[bytes]]
-"""Reads bytes of a shell's log: from where, and how many at most."""
+"""Reads bytes of a shell's log, from an offset and at most so many."""
 
 
 class Output:
-    """Hands output on as it comes, where the command is awaited.
+    """Passes output on as it comes, in the thread or task that waits for the command.
 
-    The bridge drops pieces for a slow reader. Their offsets show what is missing, and it is read
-    from the shell's log.
+    The bridge drops pieces for a slow reader. The offsets show what is missing, and the missing
+    bytes are read from the shell's log.
     """
 
     def __init__(self, on_output: OnOutput, read_log: ReadLog, start: Optional[int] = None) -> None:
@@ -32,18 +32,18 @@ class Output:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     async def piece(self, data: bytes, start: int, end: int) -> None:
-        """Takes a piece that lies at this place."""
+        """Takes a piece with these offsets in the log."""
         await self._fill(start)
         self._show(data)
         self._next = end
 
     async def finish(self, start: int, end: int) -> None:
-        """Takes the end of the output, which began and ends there."""
+        """Takes the offsets of the whole output, and passes on what is still missing."""
         self._next = start if self._next is None else self._next
         await self._fill(end)
 
     def flush(self) -> None:
-        """Shows the beginning of a character that was left."""
+        """Passes on the bytes of an incomplete character that were held back."""
         self._show(b"", final=True)
 
     async def _fill(self, offset: int) -> None:
@@ -61,7 +61,7 @@ class Output:
 
 
 def log_of(twin: Twin, shell: str) -> ReadLog:
-    """Reads the log of a shell."""
+    """A function that reads the log of a shell."""
 
     async def read(start: int, size: int) -> bytes:
         params = {"shell": shell, "from": start, "bytes": size, "raw": True}

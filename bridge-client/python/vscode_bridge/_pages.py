@@ -13,26 +13,26 @@ from ._twins import Twin, twin
 
 @dataclass(frozen=True)
 class Page:
-    """What a web page shows."""
+    """A web page as text and as a picture."""
 
     url: str
     """The address that was shown."""
     text: str
     """Its text, with its links."""
     picture: Optional[Media] = field(repr=False)
-    """A picture of it, where the runtime has a browser."""
+    """A picture of the page, if the runtime has a browser."""
     error: Optional[str]
-    """Why it could not be shown, or not in full."""
+    """Why the page could not be shown, or not in full."""
 
 
 class PageMethods(Twin):
-    """What can be done with web pages."""
+    """The methods for web pages."""
 
     @twin
     async def browse(self, url: str, *, limit: Optional[float] = None) -> Page:
         """Fetches a page: an ``http:`` or ``https:`` address, or an HTML file of the workspace.
 
-        Gives up after ``limit``, which is 30 seconds unless you say otherwise.
+        Gives up after ``limit`` (30 seconds).
         """
         if not url.startswith(("http:", "https:")):
             url = self._route.file(url)

@@ -1,6 +1,6 @@
 """The wire: method names, parameters, results, and JSON-RPC messages as text.
 
-Nothing here does I/O or knows a clock. The types of all methods are in ``_types``.
+No I/O, no clock. The types of all methods are in ``_types``.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ EXECUTE_ACTION = "action/execute"
 CANCEL_ACTION = "action/cancel"
 
 MESSAGE_BYTES = 16 * 1024 * 1024
-"""Longest message. The bridge closes the connection on a longer one, which would hit every other
-request under way, so it is refused here."""
+"""Maximum size of a message. The bridge would close the connection after a larger one, and all
+other requests in flight would fail, so it is refused here."""
 
 TIMEOUT_MAX = 600.0
-"""Longest deadline of a request in seconds; the bridge shortens longer ones to this."""
+"""Maximum timeout of a request in seconds; the bridge reduces longer ones to this."""
 
 TOOL_TIMEOUT_MAX = 24 * 3600.0
-"""Longest deadline of a tool and of an action in seconds."""
+"""Maximum timeout of a tool or an action in seconds."""
 
 Params = Dict[str, Any]
 
 _TOOLS = ("shell/", "file/", "cell/", "page/", "action/")
 _LONG = ("shell/run", "shell/wait", "cell/run", EXECUTE_ACTION)
-"""Methods that end when their work ends, and have limits of their own."""
+"""Methods that wait for commands and cells, and have their own limits."""
 
 _ids = count(1)
 
 
 def longest_timeout(method: str) -> float:
-    """Seconds that a request may take at most."""
+    """The maximum timeout of a request in seconds."""
     return TOOL_TIMEOUT_MAX if method.startswith(_TOOLS) else TIMEOUT_MAX
 
 
 def default_timeout(method: str) -> float:
-    """Seconds that the bridge allows for a request that names no timeout."""
+    """The timeout in seconds of a request that names none."""
     if method in _LONG:
         return TOOL_TIMEOUT_MAX
     if method.startswith(_TOOLS):
@@ -51,7 +51,7 @@ def default_timeout(method: str) -> float:
     return 10.0 if method == EXECUTE_COMMAND else 30.0
 
 
-# Messages that we send.
+# Messages to the bridge.
 
 
 class Request(NamedTuple):
@@ -63,7 +63,7 @@ class Request(NamedTuple):
 
 
 def new_request(method: str, params: Mapping[str, Any]) -> Request:
-    """Writes a request under a fresh id, or says why it has no form on the wire."""
+    """Prints a request with a new id. Raises if it cannot be sent."""
     request_id = next(_ids)
     message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
     text = to_json(method, message)
@@ -89,11 +89,11 @@ def to_json(method: str, value: object) -> str:
 
 
 def cancel_text(request_id: int) -> str:
-    """The notification that we no longer want an answer."""
+    """The notification that cancels a request."""
     return f'{{"jsonrpc":"2.0","method":"$/cancelRequest","params":{{"id":{request_id}}}}}'
 
 
-# Messages that we receive.
+# Messages from the bridge.
 
 
 class Answer(NamedTuple):
@@ -105,14 +105,14 @@ class Answer(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """A piece of the answer, before the answer."""
+    """A piece of the answer, sent before it."""
 
     id: int
     value: Any
 
 
 def read(text: Union[str, bytes]) -> Union[Answer, Progress, None]:
-    """What a message says about a request of ours; None for anything else."""
+    """Parses an answer or progress for one of our requests; None for any other message."""
     try:
         message = members_of(json.loads(text))
     except (ValueError, RecursionError):
@@ -133,7 +133,7 @@ def read(text: Union[str, bytes]) -> Union[Answer, Progress, None]:
 
 
 class Conversation:
-    """A chat that goes on. Pass the same object to each ``chat``; the first answer gives it its id.
+    """A conversation. Pass the same object to each ``chat``; the first answer sets its id.
 
     The id is also the key for ``get_chat_history``.
     """
@@ -149,17 +149,17 @@ ConversationLike = Union[str, Conversation, None]
 
 
 def conversation_id(conversation: ConversationLike) -> Optional[str]:
-    """The id behind what callers may pass."""
+    """The id of a ``Conversation``, or the id itself."""
     return conversation.id if isinstance(conversation, Conversation) else conversation
 
 
 def given(**members: Any) -> Params:
-    """Members that are not None."""
+    """The members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def milliseconds(timeout: float) -> float:
-    """Seconds of the Python side as the wire's milliseconds."""
+    """Converts seconds to the milliseconds of the wire."""
     valid = isinstance(timeout, (int, float)) and 0 <= timeout < float("inf")
     if not valid:
         raise RequestRefused(
@@ -171,7 +171,7 @@ def milliseconds(timeout: float) -> float:
 
 
 def optional_milliseconds(timeout: Optional[float]) -> Optional[float]:
-    """Seconds as milliseconds; None stays None."""
+    """Converts seconds to milliseconds; None stays None."""
     return None if timeout is None else milliseconds(timeout)
 
 
@@ -207,9 +207,9 @@ def get_chat_history_params(conversation: str, limit: int) -> Params:
 
 
 def chat_text(result: object, conversation: ConversationLike = None) -> str:
-    """The text of a ``vscode/chat`` result; a ``Conversation`` learns its id on the way.
+    """The text of a ``vscode/chat`` result. Also sets the id of a ``Conversation``.
 
-    A refusal is a sentence in brackets, in the words of the original.
+    A refusal becomes a sentence in brackets, with the words of the original project.
     """
     members = members_of(result)
     key = members.get("conversationId")
@@ -223,7 +223,7 @@ def chat_text(result: object, conversation: ConversationLike = None) -> str:
 
 
 def choice(result: object) -> Optional[str]:
-    """The button that was pressed, by a ``vscode/showMessage`` result; None when there is none."""
+    """The pressed button in a ``vscode/showMessage`` result; None if there is none."""
     button = members_of(result).get("choice")
     return button if isinstance(button, str) else None
 
@@ -235,21 +235,21 @@ def history_messages(result: object) -> List[Dict[str, Any]]:
 
 
 def members_of(value: object) -> Dict[str, Any]:
-    """The members of an object; none when somebody sent something else than an object."""
+    """The members of an object; empty if the value is not an object."""
     return value if isinstance(value, dict) else {}
 
 
 class StreamedText:
-    """Collects the pieces of a streamed chat, and knows what the final answer adds to them.
+    """Collects the pieces of a streamed chat, and finds out what the final answer adds to them.
 
-    A host may send no pieces at all; the final answer is always complete.
+    A host may send no pieces at all. The final answer is always complete.
     """
 
     def __init__(self) -> None:
         self._pieces: List[str] = []
 
     def piece(self, value: object) -> str:
-        """The text in a progress value; empty when there is none."""
+        """The text in a progress value; empty if there is none."""
         text = members_of(value).get("text")
         if not isinstance(text, str):
             return ""
@@ -257,7 +257,7 @@ class StreamedText:
         return text
 
     def rest(self, result: object) -> str:
-        """What the final answer says beyond the pieces: its end, or the sentence of a refusal."""
+        """The part of the final answer that was not in the pieces, or the sentence of a refusal."""
         whole = chat_text(result)
         if members_of(result).get("blocked"):
             return whole

@@ -1,4 +1,4 @@
-"""Which runtime gets a request. Public parameters are ``runtime`` and ``path``."""
+"""The choice of the runtime for a request. Public parameters are ``runtime`` and ``path``."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ else:
 
 
 class Route:
-    """A runtime, chosen by its id, by a directory that it has open, by both or by neither."""
+    """The choice of a runtime: by its id, by a directory that it has open, by both or neither."""
 
     def __init__(self, runtime: Optional[str] = None, path: Optional[PathLike] = None) -> None:
         self._runtime = runtime
-        # The bridge compares real paths; one that does not exist here may be of another machine.
+        # The bridge compares real paths. A path that does not exist here may be on another machine.
         self._path = None if path is None else os.path.realpath(os.path.expanduser(path))
 
     def file(self, path: str) -> str:
-        """The path of a file as it is sent: a relative one begins at ``path``.
+        """The path of a file as it is sent. A relative path begins at ``path``.
 
-        ``..`` at the beginning is resolved here, as only a path without it chooses a runtime. The
-        directory has no links, so this is safe; behind other names, which may be links, it stays.
+        ``..`` at its beginning is resolved here, because only a path without ``..`` chooses a
+        runtime. This is safe because the directory is a real path without links. A ``..`` behind
+        other names, which may be links, stays.
         """
         if self._path is None or path.startswith("/"):
             return path
@@ -37,7 +38,7 @@ class Route:
         return posixpath.join(base, *names)
 
     def added_to(self, params: Mapping[str, Any]) -> Dict[str, Any]:
-        """Parameters with the members that choose the runtime; their own ``path`` stays."""
+        """The parameters with the members that choose the runtime. A ``path`` in them stays."""
         return {**given(runtimeId=self._runtime, path=self._path), **params}
 
     def __repr__(self) -> str:

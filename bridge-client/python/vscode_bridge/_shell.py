@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class OutputLost(RuntimeWarning):
-    """Output of a command could not be kept."""
+    """Warns that output of a command was lost."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is known of a command when a wait for it has ended."""
+    """The state of a command when a wait for it has ended."""
 
     shell: str
     number: int
@@ -34,20 +34,20 @@ class Command:
     state: str
     """``finished``, ``running`` or ``waitingForInput`` (a guess)."""
     text: str
-    """What it has printed, as a terminal would show it; of much output both ends."""
+    """Its output as a terminal would show it; of long output, the beginning and the end."""
     start: int
-    """Where in the shell's log its output begins."""
+    """Offset of its output in the shell's log."""
     end: int
-    """Where it ends, so far."""
+    """Offset after its output so far."""
     exit_code: Optional[int]
-    """None while it runs, or if the shell was taken away under it."""
+    """None while it runs, or if the shell ended before it could report one."""
     cwd: Optional[str]
     """The shell's directory afterwards."""
     duration: Optional[float]
     lost: int
-    """Bytes of output that could not be kept, since the shell's log is full; also a warning."""
+    """Number of bytes of output that were lost, because the log is full. Also a warning."""
     details: Dict[str, Any]
-    """Everything as it came: PROTOCOL.md lists the members."""
+    """The whole result: PROTOCOL.md lists its members."""
 
     @property
     def finished(self) -> bool:
@@ -61,13 +61,13 @@ class Command:
 
 
 class Printed(str):
-    """Output as a terminal would show it. A text that knows its place in the shell's log."""
+    """Output as a terminal would show it, with its offsets in the shell's log."""
 
     start: int
     end: int
-    """Where to read on."""
+    """Offset after this text. The next read begins here."""
     more: bool
-    """Whether what was asked for, the command's output or the log, goes on there."""
+    """Whether there is more after ``end``: of the command's output or of the log."""
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> Printed:
@@ -78,7 +78,7 @@ class Printed(str):
 
 
 class ShellMethods(CellMethods):
-    """What can be done with a shell."""
+    """The methods of a shell."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -94,12 +94,12 @@ class ShellMethods(CellMethods):
         colours: bool = False,
         on_output: Optional[OnOutput] = None,
     ) -> Command:
-        """Runs a text of any number of lines and waits for its end.
+        """Runs a command of any number of lines and waits for its end.
 
-        The wait also ends after ``limit``, when nothing was printed for ``quiet``, or, if asked to,
-        when the command seems to wait for input; and by Ctrl-C. The command goes on then.
-        ``colours`` are kept in ``text`` if asked to. ``on_output`` is called with the output as it
-        comes, with everything that a terminal gets.
+        The wait also ends after ``limit``, when nothing was printed for ``quiet``, by Ctrl-C, and,
+        with ``return_on_input``, when the command seems to wait for input. The command keeps
+        running then. With ``colours``, ``text`` keeps colours. ``on_output`` is called with the
+        output as it comes, including escape sequences.
         """
         params = _waiting(limit, quiet, return_on_input, colours)
         params.update(shell=self.name, command=command, create=True)
@@ -117,9 +117,9 @@ class ShellMethods(CellMethods):
         start: Optional[int] = None,
         on_output: Optional[OnOutput] = None,
     ) -> Command:
-        """Waits for the latest command, as ``run`` does. Its output comes from ``start`` on.
+        """Waits for the latest command, as ``run`` does. The output is shown from ``start`` on.
 
-        With the number of a ``command``, it fails if that is not the latest.
+        Fails if ``command``, the number of a command, is not the latest.
         """
         params = _waiting(limit, quiet, return_on_input, colours)
         params.update(given(shell=self.name, command=command, **{"from": start}))
@@ -129,22 +129,22 @@ class ShellMethods(CellMethods):
     async def output(
         self, start: Optional[int] = None, *, size: Optional[int] = None, colours: bool = False
     ) -> Printed:
-        """What the latest command printed, or the shell's log from an offset on, as shown.
+        """The output of the latest command, or the shell's log from an offset, as text.
 
-        Of more than ``size`` bytes (64 KiB) whole lines come, and the rest with ``start`` at the
-        ``end`` of the former text.
+        If there are more than ``size`` bytes (64 KiB), only whole lines within them are returned.
+        Read the rest with ``start`` set to ``end`` of this text.
         """
         params = given(bytes=size, colours=colours, **{"from": start})
         return Printed.of(await self._shell("shell/read", params))
 
     @twin
     async def output_bytes(self, start: int, size: int) -> bytes:
-        """Bytes of the log. Fewer come if there are fewer, or more than can be read at once."""
+        """Bytes of the log. Fewer than ``size`` at the end of the log, or beyond the maximum."""
         return await log_of(self, self.name)(start, size)
 
     @twin
     async def type(self, text: str, *, enter: bool = True) -> None:
-        """Types a text, and Enter."""
+        """Types a text and presses Enter."""
         await self._shell("shell/input", {"text": text, "enter": enter})
 
     @twin
@@ -169,12 +169,12 @@ class ShellMethods(CellMethods):
 
     @twin
     async def attach_command(self, *, read_only: bool = False) -> str:
-        """What a person runs to watch the shell, or to type along."""
+        """The command line with which a person can watch the shell, or type into it."""
         return str((await self._shell("shell/attach", {"readOnly": read_only}))["command"])
 
     @twin
     async def close(self) -> None:
-        """Ends the shell with all its programs. Its log is gone."""
+        """Ends the shell with all its programs, and removes its log."""
         await self._shell("shell/close", {})
 
     async def _shell(self, method: str, params: Mapping[str, Any]) -> Dict[str, Any]:
@@ -204,7 +204,7 @@ class ShellMethods(CellMethods):
 
 
 class Shell(ShellMethods, BlockingTwin):
-    """A shell that stays. Objects of the same name speak to the same one."""
+    """A persistent shell. Objects with the same name use the same shell."""
 
     def __init__(self, client: Client, name: str, route: Route) -> None:
         super().__init__(client, route)
@@ -212,7 +212,7 @@ class Shell(ShellMethods, BlockingTwin):
 
 
 class AsyncShell(ShellMethods, AsyncTwin):
-    """A shell that stays, for asyncio: the methods of ``Shell``, to be awaited."""
+    """A persistent shell for asyncio: the methods of ``Shell``, to be awaited."""
 
     def __init__(self, client: AsyncClient, name: str, route: Route) -> None:
         super().__init__(client, route)
@@ -223,11 +223,11 @@ S = TypeVar("S", Shell, AsyncShell)
 
 
 class ShellsMethods(Twin, Generic[S]):
-    """What can be done with the shells of a runtime; ``S`` are its shells."""
+    """The methods for the shells of a runtime. ``S`` is the class of a shell."""
 
     @abstractmethod
     def shell(self, name: str = "main") -> S:
-        """A shell by its name. It is started by its first ``run`` if it does not exist."""
+        """A shell by its name. If it does not exist, its first ``run`` starts it."""
 
     @twin
     async def create_shell(
@@ -239,9 +239,9 @@ class ShellsMethods(Twin, Generic[S]):
         columns: Optional[int] = None,
         rows: Optional[int] = None,
     ) -> S:
-        """Starts a shell, under a drawn name if none is given.
+        """Starts a shell. Without a name, a random one is chosen.
 
-        Its terminal has 160 ``columns`` and 48 ``rows`` unless you say otherwise.
+        By default, its terminal has 160 ``columns`` and 48 ``rows``.
         """
         params = given(
             shell=name,

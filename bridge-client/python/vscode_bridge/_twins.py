@@ -1,9 +1,9 @@
-"""Methods that are written once and serve blocking code and asyncio alike.
+"""Methods that are written once, for blocking code and for asyncio.
 
-``@twin`` makes such a method out of a coroutine that awaits nothing but requests. In an
-``Asynchronous`` class requests wait on the event loop, as coroutines do. In a ``Blocking`` class
-they block and never suspend, so the coroutine ends in one step, and a plain call of the method
-returns its result::
+``@twin`` makes such a method from a coroutine that awaits only requests. In an ``Asynchronous``
+class, requests wait on the event loop, as coroutines do. In a ``Blocking`` class, they block and
+never suspend, so the coroutine ends in one step, and a plain call of the method returns its
+result::
 
     class Methods(Twin):
         @twin
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P")
 else:
-    P = TypeVar("P")  # Python 3.9 has no other; only type checkers look at it
+    P = TypeVar("P")  # Python 3.9 has no ParamSpec; only type checkers use this
 
 
 class Shared(ABC):
-    """What every shared method can use."""
+    """The base of all classes with shared methods."""
 
     @abstractmethod
     async def _request(
@@ -102,9 +102,9 @@ class Twin(Shared):
         on_progress: Callable[[Any], Awaitable[None]],
         timeout: Optional[float] = None,
     ) -> Any:
-        """Calls a method and passes on its progress, in order, before it returns the result.
+        """Calls a method, passes on its progress in order, and then returns the result.
 
-        Any exception that ends this early cancels the request.
+        If an exception ends this early, the request is cancelled.
         """
         call, arrivals = self._begin(method, params, timeout)
         try:
@@ -123,11 +123,11 @@ class Twin(Shared):
     def _begin(
         self, method: str, params: Mapping[str, Any], timeout: Optional[float]
     ) -> Tuple[Call, Any]:
-        """Sends a request; the second value is the queue for what comes back."""
+        """Sends a request. The second value is the queue for progress and answer."""
 
     @abstractmethod
     async def _next(self, arrivals: Any) -> Tuple[bool, Any]:
-        """The next from that queue: whether it is the last, and the value."""
+        """The next item of that queue: whether it is the last, and its value."""
 
     @abstractmethod
     def _cancel(self, call: Call) -> None: ...
@@ -191,7 +191,7 @@ class AsyncTwin(Twin, Asynchronous):
 
 
 class BlockingOwner(BlockingTwin, BlockingContext):
-    """A twin that opens a connection of its own unless it is given one."""
+    """A twin that opens its own connection unless it is given one."""
 
     def __init__(self, client: Optional[Client], route: Route) -> None:
         from ._client import Client
@@ -205,7 +205,7 @@ class BlockingOwner(BlockingTwin, BlockingContext):
 
 
 class AsyncOwner(AsyncTwin, AsyncContext):
-    """A twin for asyncio that opens a connection of its own unless it is given one."""
+    """A twin for asyncio that opens its own connection unless it is given one."""
 
     def __init__(self, client: Optional[AsyncClient], route: Route) -> None:
         from ._async_client import AsyncClient
@@ -219,7 +219,7 @@ class AsyncOwner(AsyncTwin, AsyncContext):
 
 
 class twin(Generic[P, T]):  # noqa: N801 (it is used as a decorator)
-    """See the module's description."""
+    """Makes a method from a coroutine, as the description of this module says."""
 
     def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
         @wraps(function)
@@ -253,4 +253,4 @@ def _in_one_step(coroutine: Coroutine[Any, Any, T]) -> T:
         result: T = end.value
         return result
     coroutine.close()
-    raise AssertionError("a blocking method awaited something else than a request")
+    raise AssertionError("a blocking method awaited something other than a request")

@@ -6,13 +6,13 @@
 >>> result.content, result.exit_code  # doctest: +SKIP
 ('Hello World', 0)
 
-The shells and files are those of ``vscode_bridge.tools``, as actions and observations: a function
-returns in ``content`` what a language model should read, and beside it what a program needs. Paths
-are relative to the directory of the agent's shell, or absolute, and lie in the runtime's workspace.
-Times are in seconds.
+The shells and files are those of ``vscode_bridge.tools``, as actions and observations: an
+observation has the text for a language model in ``content``, and further members for programs.
+Paths are relative to the directory of the agent's shell, or absolute, and lie in the runtime's
+workspace. Times are in seconds.
 
-The functions act in the shell named ``agent``. ``Agent("second")`` acts in another shell, beside
-them and with a kernel of its own; ``Agent(runtime="build")`` acts in the runtime of that id.
+The functions use the shell named ``agent``. ``Agent("second")`` uses another shell with its own
+kernel, independently of them. ``Agent(runtime="build")`` uses the runtime with that id.
 ``AsyncAgent`` has the same methods for asyncio.
 
 Ctrl-C, or the cancellation of the task, interrupts the command or cell that is waited for. A

@@ -1,4 +1,4 @@
-"""Shells, files, cells and web pages of a runtime: a sandbox, or whatever else serves these tools.
+"""Shells, files, cells and web pages of a runtime, such as a sandbox.
 
 >>> from vscode_bridge.tools import Tools  # doctest: +SKIP
 >>> with Tools() as tools:  # doctest: +SKIP
@@ -6,18 +6,18 @@
 ...     shell.run("cd src && make").exit_code
 ...     tools.replace("src/a.py", "x = 1", "x = 2").diff
 
-``Tools(runtime="build")`` uses the runtime of that id, ``Tools(path="~/orders")`` the one that has
-this directory open; without either, the only one there is. Relative paths of files begin at
-``path``, or else at the runtime's workspace; nothing outside the workspace can be reached.
+``Tools(runtime="build")`` uses the runtime with that id, ``Tools(path="~/orders")`` the one that
+has this directory open; without either, the only one. Relative paths of files begin at ``path``, or
+else at the runtime's workspace. Nothing outside the workspace can be reached.
 
-Shells stay: directory, variables and functions carry over from one command to the next. A command
-that outlives its wait goes on, and can be awaited, fed, read and interrupted. Times are in seconds.
-For asyncio there is ``AsyncTools``.
+Shells are persistent: directory, variables and functions are kept from one command to the next.
+When a wait ends before its command, the command keeps running; it can be awaited again, get input,
+and be interrupted. Times are in seconds. For asyncio there is ``AsyncTools``.
 
-Every method raises ``BridgeError`` when it does not succeed. ``error.kind`` is for instance
-``NotFound``, ``Conflict`` or ``OutsideWorkspace``; ``error.data["reason"]`` says it exactly.
-Reading gives the ``version`` of a file; writing and editing take it as ``if_version`` and raise
-``vscode_bridge.Conflict``, with nothing changed, when the file has another version by now.
+Every method raises ``BridgeError`` if it fails. ``error.kind`` is for instance ``NotFound``,
+``Conflict`` or ``OutsideWorkspace``; ``error.data["reason"]`` is more precise. Reading returns the
+``version`` of a file. Writing and editing accept it as ``if_version`` and raise
+``vscode_bridge.Conflict``, without changing anything, if the file has another version by now.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = [
 
 
 class Tools(ShellsMethods[Shell], FileMethods, PageMethods, BlockingOwner):
-    """The tools of a runtime. Without a ``client`` it opens a connection of its own."""
+    """The tools of a runtime. Without a ``client``, it opens its own connection."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Tools(ShellsMethods[Shell], FileMethods, PageMethods, BlockingOwner):
         super().__init__(client, Route(runtime, path))
 
     def shell(self, name: str = "main") -> Shell:
-        """A shell by its name. It is started by its first ``run`` if it does not exist."""
+        """A shell by its name. If it does not exist, its first ``run`` starts it."""
         return Shell(self._client, name, self._route)
 
     def close(self) -> None:
-        """Ends the connection, if it is our own. Shells and commands go on."""
+        """Ends its own connection, if it has one. Shells and commands keep running."""
         self._leave()
 
 
@@ -93,7 +93,7 @@ class AsyncTools(ShellsMethods[AsyncShell], FileMethods, PageMethods, AsyncOwner
         super().__init__(client, Route(runtime, path))
 
     def shell(self, name: str = "main") -> AsyncShell:
-        """A shell by its name. It is started by its first ``run`` if it does not exist."""
+        """A shell by its name. If it does not exist, its first ``run`` starts it."""
         return AsyncShell(self._client, name, self._route)
 
     async def close(self) -> None:

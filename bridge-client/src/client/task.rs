@@ -1,4 +1,4 @@
-//! The loop that owns a client's connection: one closed set of events, one place for each decision.
+//! The task that owns a client's connection.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use crate::connection::{Connection, Dial, Text};
 use crate::error::Error;
 use crate::peer::{Incoming, Peer};
 
-/// Controls taken at once, so that a burst of calls leaves in few writes.
+/// How many controls are taken at a time, so that a burst of calls is sent in few writes.
 const BATCH: usize = 64;
 
 pub(super) struct Task {
@@ -38,16 +38,16 @@ struct Unsent {
     waiter: Waiter,
 }
 
-/// What waits for an answer.
+/// A request that waits for its answer.
 enum Pending {
-    /// Our introduction. Only a refusal matters.
+    /// `bridge/hello`. Only its refusal matters.
     Hello,
     Call(Waiter),
 }
 
 enum Link {
     Up(Box<Connection>),
-    /// Nobody needs one; the next call dials.
+    /// There is no connection; the next call dials.
     Down {
         goodbye: bool,
     },
@@ -109,8 +109,8 @@ impl Task {
         let first_deadline = self.unsent.iter().map(|unsent| unsent.waiter.deadline).min();
         let controls = &mut self.controls;
         match &mut self.link {
-            // Controls are taken even when much waits to be sent: a cancel or a close shall not
-            // wait for a daemon that does not read. The calls themselves are bounded.
+            // Controls are taken even if much waits to be sent: a cancel or a close must not wait for a daemon that
+            // does not read. The number of calls is limited elsewhere.
             Link::Up(connection) => tokio::select! {
                 received = connection.next() => Event::Received(received),
                 count = controls.recv_many(batch, BATCH) => Event::Controls(count),
@@ -134,7 +134,7 @@ impl Task {
                 Link::Dialling { .. } => self.unsent.push(Unsent { params, waiter }),
                 Link::Down { goodbye } => {
                     self.unsent.push(Unsent { params, waiter });
-                    // A daemon that said goodbye is worth one attempt: perhaps it was restarted.
+                    // After a close frame of the daemon, one attempt is enough: it may have been restarted.
                     let window = if goodbye { Duration::ZERO } else { self.options.reconnect_for };
                     self.dial_again(Backoff::new(Instant::now(), window), None);
                 }
@@ -159,14 +159,14 @@ impl Task {
         }
     }
 
-    /// Without a connection there is nobody to send to.
+    /// Sends a text. Without a connection it is dropped.
     fn send(&mut self, text: String) {
         if let Link::Up(connection) = &mut self.link {
             connection.send(text);
         }
     }
 
-    /// Finding the call by its key walks over all of them; cancels are rare and calls few.
+    /// Cancels a call. Searches all calls for the key, which is cheap enough: cancels are rare and calls are few.
     fn cancel(&mut self, key: CallKey, wanted: Wanted) {
         if let Some(at) = self.unsent.iter().position(|unsent| unsent.waiter.key == key) {
             let error = ErrorKind::RequestCancelled.error("cancelled before it was sent");
@@ -202,7 +202,7 @@ impl Task {
                 method: notification.method.into_owned(),
                 params: notification.params.map(ToOwned::to_owned),
             }),
-            Incoming::Event(event) => self.notice(Notice::Event {
+            Incoming::DapEvent(event) => self.notice(Notice::DapEvent {
                 name: event.name.into_owned(),
                 body: event.body.map(ToOwned::to_owned),
             }),
@@ -210,8 +210,8 @@ impl Task {
         }
     }
 
-    /// Without a common version nothing else can be trusted to work. A daemon that only does not
-    /// know the method is too old to tell its version, and speaks version 1.
+    /// Handles the answer to `bridge/hello`. Without a common version, all calls fail. A daemon that does not know the
+    /// method is an older one, which uses version 1.
     fn greeted(&mut self, outcome: Outcome<'_>) {
         if let Err(error) = answer_of(Hello::NAME, outcome)
             && error.is(ErrorKind::VersionMismatch)
@@ -298,12 +298,12 @@ impl Task {
     }
 
     fn notice(&self, notice: Notice) {
-        // Without a receiver nobody wants to know.
+        // An error means that there is no receiver.
         let _ = self.notices.send(notice);
     }
 }
 
-/// What becomes of a call that is cancelled.
+/// Whether the caller of a cancelled call still waits for its answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Answer,

@@ -422,7 +422,7 @@ async fn events_and_notifications_go_both_ways() {
     let params = json!({"event": "asyncOperationSubmit", "body": {"result": 1}});
     side.send(json!({"jsonrpc": "2.0", "method": "dapEvent", "params": params})).await;
     match next_notice(&mut notices).await {
-        Notice::Event { name, body } => {
+        Notice::DapEvent { name, body } => {
             assert_eq!(name, "asyncOperationSubmit");
             assert_eq!(body.unwrap().get(), r#"{"result":1}"#);
         }

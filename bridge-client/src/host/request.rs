@@ -1,17 +1,17 @@
 //! A request as its handler sees it.
 
-use bridge_protocol::{CallId, ErrorKind, Event, WireError, message};
+use bridge_protocol::{CallId, DapEvent, ErrorKind, WireError, message};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{mpsc, watch};
 
-/// Something that a client asks of this host.
+/// A request of a client to this host, or an event.
 #[derive(Debug)]
 pub struct Request {
     /// Canonical name of the method; `dapEvent` for an event, whose answer goes nowhere.
     pub method: String,
-    /// As sent.
+    /// The parameters as raw text.
     pub params: Option<Box<RawValue>>,
     way_back: WayBack,
     cancelled: watch::Receiver<Option<Cancel>>,
@@ -24,19 +24,19 @@ pub enum Cancel {
     Requested,
     /// The caller has left, or the deadline has passed.
     Abandoned,
-    /// The connection is gone, so no answer can reach anybody.
+    /// The connection has ended, so no answer can be sent.
     Disconnected,
 }
 
-/// Where progress and the answer go.
+/// The channel for progress and the answer of a request.
 #[derive(Clone, Debug)]
 pub(super) struct WayBack {
-    /// An event has none.
+    /// The id of the request. `None` for an event.
     id: Option<CallId<'static>>,
     replies: mpsc::Sender<Reply>,
 }
 
-/// Progress and answer take the same way, so the answer cannot overtake.
+/// A message of a handler. Progress and answer use the same channel, so the answer cannot overtake progress.
 #[derive(Debug)]
 pub(super) enum Reply {
     Progress(CallId<'static>, Box<RawValue>),
@@ -57,7 +57,7 @@ impl Request {
         }
     }
 
-    pub(super) fn from_event(event: &Event<'_>, replies: mpsc::Sender<Reply>) -> Self {
+    pub(super) fn from_event(event: &DapEvent<'_>, replies: mpsc::Sender<Reply>) -> Self {
         #[derive(Serialize)]
         struct Params<'a> {
             event: &'a str,
@@ -69,7 +69,7 @@ impl Request {
         let params = Params { event: &event.name, body: event.body, client: event.client };
         let (way_back, (_, cancelled)) = (WayBack { id: None, replies }, watch::channel(None));
         Self {
-            method: Event::NAME.to_owned(),
+            method: DapEvent::NAME.to_owned(),
             params: to_raw_value(&params).ok(),
             way_back,
             cancelled,
@@ -81,7 +81,7 @@ impl Request {
         self.way_back.id.as_ref().map(CallId::raw)
     }
 
-    /// The parameters as a type. The error is what the caller should be told.
+    /// Parses the parameters. The error is meant for the caller.
     pub fn params_as<T: DeserializeOwned>(&self) -> Result<T, WireError> {
         let text = self.params.as_deref().map_or("{}", RawValue::get);
         serde_json::from_str(text).map_err(|error| {
@@ -90,8 +90,8 @@ impl Request {
         })
     }
 
-    /// Sends a piece of the answer. Waits while the connection is busy. Returns quietly when there
-    /// is none any more: then the request has been [cancelled](Self::cancelled).
+    /// Sends a piece of the answer. Waits while the connection is busy. Returns `Ok` if the connection has ended: then the
+    /// request has been [cancelled](Self::cancelled).
     pub async fn progress(&self, value: &impl Serialize) -> Result<(), WireError> {
         let Some(id) = self.way_back.id.clone() else { return Ok(()) };
         let value = to_raw_value(value).map_err(|error| {
@@ -107,8 +107,8 @@ impl Request {
         self.cancelled.borrow().is_some() || self.cancelled.has_changed().is_err()
     }
 
-    /// Waits until that is so. The handler should then end soon; what it answers hardly matters,
-    /// -32800 by custom. Never comes for an event.
+    /// Waits until the answer is no longer wanted. The handler should then end soon, usually with -32800. Never returns for
+    /// an event.
     pub async fn cancelled(&self) -> Cancel {
         if self.way_back.id.is_none() {
             return std::future::pending().await;
@@ -118,7 +118,7 @@ impl Request {
         why.unwrap_or(Cancel::Disconnected)
     }
 
-    /// Waits until no answer can reach anybody, because the connection is gone.
+    /// Waits until the connection has ended, so that no answer can be sent.
     pub async fn disconnected(&self) {
         self.way_back.replies.closed().await;
     }
@@ -131,7 +131,7 @@ impl Request {
 impl WayBack {
     pub async fn answer(self, result: Result<Box<RawValue>, WireError>) {
         if let Some(id) = self.id {
-            // Without a connection the caller has been told long ago.
+            // An error means that the connection has ended, and the daemon has failed the request.
             let _ = self.replies.send(Reply::Answer(id, result)).await;
         }
     }

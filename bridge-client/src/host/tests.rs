@@ -53,14 +53,14 @@ async fn cancel(side: &mut Side, id: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn requests_are_served_side_by_side() {
-    let gate = Arc::new(Notify::new());
-    let opened = Arc::clone(&gate);
+    let release = Arc::new(Notify::new());
+    let released = Arc::clone(&release);
     let (_serving, _daemon, mut side) = serving(move |request| {
-        let gate = Arc::clone(&gate);
+        let release = Arc::clone(&release);
         async move {
             let params: Value = request.params_as()?;
             if params["wait"] == true {
-                gate.notified().await;
+                release.notified().await;
             }
             Ok(json!({"echo": params}))
         }
@@ -69,20 +69,20 @@ async fn requests_are_served_side_by_side() {
     ask(&mut side, 1, json!({"wait": true})).await;
     ask(&mut side, 2, json!({"n": 2})).await;
     assert_eq!(side.receive().await["id"], 2);
-    opened.notify_one();
+    released.notify_one();
     let answer = side.receive().await;
     assert_eq!((&answer["id"], &answer["result"]["echo"]["wait"]), (&json!(1), &json!(true)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_is_sent_while_the_handler_works_and_before_its_answer() {
-    let gate = Arc::new(Notify::new());
-    let opened = Arc::clone(&gate);
+    let release = Arc::new(Notify::new());
+    let released = Arc::clone(&release);
     let (_serving, _daemon, mut side) = serving(move |request| {
-        let gate = Arc::clone(&gate);
+        let release = Arc::clone(&release);
         async move {
             request.progress(&json!({"text": "a"})).await?;
-            gate.notified().await;
+            release.notified().await;
             for n in 0..500 {
                 request.progress(&n).await?;
             }
@@ -92,7 +92,7 @@ async fn progress_is_sent_while_the_handler_works_and_before_its_answer() {
     .await;
     ask(&mut side, 1, json!({})).await;
     assert_eq!(side.receive().await["params"], json!({"id": 1, "value": {"text": "a"}}));
-    opened.notify_one();
+    released.notify_one();
     for n in 0..500 {
         assert_eq!(side.receive().await["params"]["value"], n);
     }

@@ -204,7 +204,7 @@ fn other_notifications_and_events_are_passed_on_and_nonsense_is_ignored() {
     let text = r#"{"jsonrpc":"2.0","method":"dapEvent","params":{"event":"x","client":3}}"#;
     assert!(matches!(
         peer.receive(text),
-        Incoming::Event(event) if event.name == "x" && event.client == Some(3)
+        Incoming::DapEvent(event) if event.name == "x" && event.client == Some(3)
     ));
     for text in ["", "{", "[]", "{\"id\":1}", "nonsense", "null"] {
         assert!(matches!(peer.receive(text), Incoming::Ignored(Ignored::Unreadable(_))), "{text}");

@@ -1,7 +1,7 @@
-//! The life of a request: accepted, forwarded to a host or parked until one comes, ended.
+//! The life of a request: it is accepted, forwarded to a host or parked until one registers, and ended.
 //!
-//! However it ends, it ends in [`Broker::finish`]: the one place that takes it off the books,
-//! answers its caller, and tells the host if nobody waits any more.
+//! Every request ends in [`Broker::finish`]: the one place that removes it from the list of requests in flight,
+//! answers its caller, and cancels it at the host if the host may still work on it.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -32,9 +32,9 @@ enum Ending<'a> {
     Result(&'a RawValue),
     /// The host answered with its own error object.
     HostError(&'a RawValue),
-    /// The host is gone, or its answer was unusable: there is nobody to tell.
+    /// The host is gone, or its answer was unusable: there is nothing to cancel.
     Failed(WireError),
-    /// The bridge gave up while the host still works on it, or may do so.
+    /// The broker gave up (deadline, cancel, shutdown) while the host may still work on it.
     Abandoned(WireError),
     /// Nobody waits for the answer any more.
     CallerGone,
@@ -50,7 +50,7 @@ impl Broker {
     ) {
         let key = (request.dialect == Dialect::JsonRpc).then(|| request.id.key());
         if key.as_deref().is_some_and(|key| self.peers.request_with_id(peer, key).is_some()) {
-            // Under the same id this would be taken for the answer to the first.
+            // Without an id: with it, the caller would take this for the answer to the first request.
             let reason = format!("id {} is already in flight on this connection", request.id.raw());
             let error = ErrorKind::InvalidRequest.error(reason);
             return self.answer(peer, print::failure(request.dialect, None, &error));
@@ -91,7 +91,7 @@ impl Broker {
         match &choice {
             Choice::Host(_) => {}
             Choice::Wait if self.peers.admits_parking(bytes) => {}
-            Choice::Wait => return Err(overloaded("too much waits for a host")),
+            Choice::Wait => return Err(overloaded("too many bytes wait for a host")),
             nowhere => return Err(self.not_routed(&request.method, nowhere)),
         }
         let allowance = Allowance::new(routing.timeout, &method);
@@ -131,7 +131,7 @@ impl Broker {
 
     fn check_rights(&mut self, peer: PeerId, method: &str) -> Result<(), WireError> {
         let rights = self.peers.rights(peer);
-        // The usual case: nothing needs more than all rights, so the catalogue need not be searched.
+        // The usual case. All rights allow every method, so the catalogue need not be searched.
         if rights == Rights::ALL {
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Sends parked requests to hosts that can take them now.
+    /// Sends the parked requests for which there is a host now.
     pub(super) fn forward_parked(&mut self, now: Instant) {
         for id in self.pending.select(|pending| pending.host().is_none()) {
             let Some(pending) = self.pending.get_mut(id) else { continue };
@@ -218,7 +218,7 @@ impl Broker {
         if !text.is_empty() {
             self.answer(pending.caller, text);
         }
-        // After the answer, never before it: that is why they were held back.
+        // Events that were held back must follow the answer.
         let released =
             self.peers.end_request(pending.caller, pending.key().as_deref(), pending.bytes);
         let peer = pending.caller;
@@ -282,7 +282,7 @@ impl Broker {
         self.finish(id, ending, now);
     }
 
-    /// A host's answer that is no message at all, but names the request: it fails at once.
+    /// Fails the request that an unreadable answer of a host names.
     pub(super) fn fail_misanswered(&mut self, host: PeerId, id: Option<&CallId<'_>>, now: Instant) {
         let id = id.and_then(|id| RequestId::from_raw(id.raw()));
         self.on_response(host, Response { id, outcome: Outcome::Malformed }, now);
@@ -302,7 +302,7 @@ impl Broker {
             return;
         };
         if pending.dialect == Dialect::Bridge {
-            return; // It would not understand, and its own clock runs on.
+            return; // The bridge dialect has no progress, and its callers do not extend their own timeout.
         }
         let caller = pending.caller;
         let text = print::progress(&pending.call_id, progress.value);
@@ -323,7 +323,7 @@ impl Broker {
     pub(super) fn on_cancel(&mut self, peer: PeerId, params: Option<&RawValue>, now: Instant) {
         let params = read::<CancelParams<'_>>(params);
         let id = params.and_then(|params| CallId::from_raw(params.id.get()));
-        // No such request: it was answered already, and the cancel lost the race.
+        // If there is no such request, it was answered before the cancel arrived.
         if let Some(id) = id.and_then(|id| self.peers.request_with_id(peer, &id.key())) {
             let error = ErrorKind::RequestCancelled.error("the request was cancelled");
             self.finish(id, Ending::Abandoned(error), now);
@@ -356,7 +356,7 @@ impl Broker {
         }
     }
 
-    /// What a host was working on fails at once; whether it was done, nobody can tell.
+    /// Fails everything that a host was working on. The requests may have been carried out.
     pub(super) fn fail_requests_at(&mut self, host: PeerId, now: Instant) {
         for id in self.pending.select(|pending| pending.host() == Some(host)) {
             let reason = "the host went away while it worked on this: check whether it was done \

@@ -1,16 +1,16 @@
 //! Which runtime a request is for.
 //!
-//! In this order: an edge that serves the method; the runtime that is named; the one whose folder is the
-//! longest prefix of the path that is named; the only one that serves the method. Nothing that writes or runs
-//! is sent to a runtime by a guess: several that fit equally well are an error. Only `vscode/*` and events,
-//! which are for a person, go to the window that the person looks at.
+//! The first of these that applies: an edge that serves the method; the runtime that the request names; the runtime
+//! whose folder is the longest prefix of the path that the request names; the only runtime that serves the method.
+//! A request that writes or runs is never sent to a guessed runtime: several that fit equally well are an error.
+//! Only `vscode/*` and events, which are for a person, go to the window that the person looks at.
 //!
-//! A runtime that the daemon is starting anew counts as if it was there. Any other that has gone is waited
-//! for only when nobody else fits.
+//! A runtime that the daemon is restarting counts as attached. A request waits for any other runtime that has left
+//! only if no attached one fits.
 
 use bridge_protocol::folders::{deepest, innermost, is_comparable};
 use bridge_protocol::timeout::RoutingParams;
-use bridge_protocol::{Event as DapEvent, Method};
+use bridge_protocol::{DapEvent, Method};
 
 use super::grant::family_of;
 use super::peers::{Defaults, PeerId};
@@ -21,15 +21,15 @@ use super::runtimes::{Offer, Runtime, Runtimes};
 pub(super) enum Choice {
     /// To this host.
     Host(PeerId),
-    /// Nowhere yet: a host that could take it may come.
+    /// Nowhere yet: a host that could take it may register later.
     Wait,
-    /// Nowhere: the runtime that was named is not there.
+    /// Nowhere: the runtime that the request names is not attached.
     NoSuchRuntime(String),
     /// Nowhere: no runtime that serves the method has the path in its folders.
     NoSuchFolder(String),
-    /// Nowhere: no runtime (or not the one that was named) serves the method.
+    /// Nowhere: no runtime, or not the one that the request names, serves the method.
     NotServed,
-    /// More than one is equally good, and guessing could do harm. Their ids.
+    /// Nowhere: several runtimes fit equally well, and a guess could do harm. Holds their ids.
     Ambiguous(Vec<String>),
 }
 
@@ -37,24 +37,24 @@ pub(super) enum Choice {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
     runtime: Wish,
-    /// Absolute, without `..`.
+    /// An absolute path without `..`.
     path: Option<String>,
 }
 
-/// Which runtime is named.
+/// Which runtime is named, and by whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Wish {
-    /// None.
+    /// No runtime is named.
     #[default]
     Any,
-    /// By the request: this one and no other.
+    /// The request names this runtime: no other may get it.
     Exactly(String),
-    /// By the connection: this one for whatever it serves.
+    /// The connection has named this runtime in `bridge/hello`: it gets whatever it serves.
     Preferably(String),
 }
 
 impl Target {
-    /// What the request names, or else what its connection has named for all of its requests.
+    /// The runtime and path of the request, or else the defaults of its connection.
     pub fn new(routing: &mut RoutingParams, defaults: &Defaults) -> Self {
         let path = routing.path.take().filter(|path| is_comparable(path));
         match (routing.runtime_id.take(), path) {
@@ -94,7 +94,7 @@ impl Runtimes {
         }
     }
 
-    /// The host that shall hear of events.
+    /// The host that gets events.
     pub fn for_events(&self) -> Option<PeerId> {
         match self.by_focus(DapEvent::NAME, self.candidates(DapEvent::NAME)) {
             Choice::Host(peer) => Some(peer),
@@ -120,7 +120,7 @@ impl Runtimes {
         }
     }
 
-    /// Those that serve a method, and those that will when they have been started anew.
+    /// The runtimes that serve a method, including those that the daemon is restarting.
     fn candidates<'a>(&'a self, method: &'a str) -> impl Iterator<Item = Candidate<'a>> + Clone {
         let attached = self.attached.iter();
         let attached =
@@ -166,14 +166,14 @@ impl Runtimes {
         }
         match (candidates.next(), candidates.next()) {
             (None, _) => self.only(method, candidates),
-            // It answers by itself that the path is outside.
+            // This runtime itself answers that the path is outside of its workspace.
             (Some(only), None) if family_of(method) == Some("file") => only.choice(),
             (Some(_), _) => Choice::NoSuchFolder(path.to_owned()),
         }
     }
 
-    /// The window with the focus, or else the one that had it last, or else the newest. Commands are not run
-    /// in a window that never had it if there is another.
+    /// The window with the focus, or else the one that had it last, or else the newest. Editor commands do not go
+    /// to a window that never had the focus if there are several.
     fn by_focus<'a>(
         &self,
         method: &str,
@@ -198,13 +198,13 @@ impl Runtimes {
         }
     }
 
-    /// Whether somebody is there that could serve the method if it wanted to.
+    /// Whether a host is attached whose token allows it to serve the method.
     fn could_serve(&self, method: &str) -> bool {
         self.attached.iter().any(|runtime| runtime.grant.allows_tool(method))
     }
 }
 
-/// A runtime that serves a method, or will when it has been started anew.
+/// A runtime that serves a method, or will serve it after its restart.
 #[derive(Clone, Copy, Debug)]
 struct Candidate<'a> {
     offer: &'a Offer,
@@ -225,7 +225,7 @@ fn ambiguous<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Choice {
     Choice::Ambiguous(candidates.map(|candidate| candidate.offer.id.clone()).collect())
 }
 
-/// Methods whose answer comes from a person or from what the person looks at.
+/// Whether the method is answered by a person or by the window that the person looks at.
 fn is_for_a_person(method: &str) -> bool {
     family_of(method) == Some("vscode")
 }

@@ -1,4 +1,4 @@
-//! What has happened since the start, for `bridge/status` and `/metrics`.
+//! Counts of what has happened since the start, for `bridge/status` and `/metrics`.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +15,26 @@ pub struct Counters {
     pub forbidden: u64,
     /// Answers that came after the request had ended, twice, or from the wrong host.
     pub late_answers: u64,
-    /// Answers that clients tried to give.
+    /// Answers sent by clients, which only hosts may send.
     pub forged_answers: u64,
-    /// Texts that were no messages.
+    /// Texts that were not valid messages.
     pub rejected_messages: u64,
-    /// Notifications that nobody knows.
+    /// Notifications with an unknown method.
     pub ignored_notifications: u64,
-    /// Progress passed on.
+    /// Progress notifications that were passed on.
     pub progress: u64,
-    /// Progress dropped because the caller reads too slowly.
+    /// Progress notifications that were dropped because the caller reads too slowly.
     pub dropped_progress: u64,
-    /// Events passed on.
+    /// Events that were passed on.
     pub events: u64,
-    /// Events that had nowhere to go.
+    /// Events that were dropped, because they had no receiver or its queue had no room.
     pub dropped_events: u64,
-    /// Connections closed because they read too slowly.
+    /// Connections that were closed because they read too slowly.
     pub slow_consumers: u64,
 }
 
 impl Counters {
-    /// Name and value of each.
+    /// The name and value of each counter.
     pub fn named(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::from([
             ("requests", self.requests),

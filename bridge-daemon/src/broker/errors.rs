@@ -1,4 +1,4 @@
-//! The broker's own errors: what happened, and what the caller can do about it.
+//! The broker's own errors: each says what happened, and what the caller can do about it.
 
 use std::time::{Duration, Instant};
 
@@ -12,40 +12,41 @@ use super::grant::family_of;
 use super::pending::Pending;
 use super::runtimes::Runtime;
 
-/// What callers are told to do when there is no window.
+/// Advice for callers when no window is attached.
 const HOW_TO_ATTACH: &str = "open the run in VS Code with the Run Bridge extension, or start it with \
                              `bridge-daemon run --host terminal`";
 
-/// What callers are told to do when there is no sandbox.
+/// Advice for callers when no sandbox is attached.
 const HOW_TO_GET_A_SANDBOX: &str = "start the daemon with `--sandbox DIR` to let its clients run \
                                     commands and change files there";
 
-/// What callers are told to do when nobody understands actions.
+/// Advice for callers when no edge serves actions.
 const HOW_TO_GET_THE_EDGE: &str = "install the program `openhands-edge` beside `bridge-daemon` or on the PATH, and \
                                    start the daemon with `--sandbox DIR`";
 
-/// The longest list of runtimes that a sentence names; `data` has all of them.
+/// How many runtimes a message names at most. `data` has all of them.
 const NAMED: usize = 8;
 
 impl Broker {
-    /// Why a request goes to no host.
+    /// The error for a request that goes to no host.
     pub(super) fn not_routed(&self, method: &str, choice: &Choice) -> WireError {
         match choice {
             Choice::NoSuchRuntime(id) => {
                 let id = brief(id);
-                let reason = format!("no runtime {id:?} is attached: `runtime/list` names them");
+                let reason =
+                    format!("no runtime {id:?} is attached: `runtime/list` shows those that are");
                 self.unavailable(reason, Some(method))
             }
             Choice::NoSuchFolder(path) => {
                 let reason = format!(
-                    "{:?} is in no folder of a runtime that serves {method}: name one by params.runtimeId, of {}",
+                    "{:?} is in no folder of a runtime that serves {method}: choose one with params.runtimeId: {}",
                     brief(path),
                     sentence(self.serving(method))
                 );
                 self.unavailable(reason, Some(method))
             }
             Choice::Ambiguous(ids) => self.ambiguous(method, ids),
-            // The first two are not for this function.
+            // Callers pass neither `Host` nor `Wait`.
             Choice::Host(_) | Choice::Wait | Choice::NotServed => {
                 ErrorKind::MethodNotFound.error(self.not_served(method))
             }
@@ -69,18 +70,21 @@ impl Broker {
         }
     }
 
-    /// A request has waited for a host in vain.
+    /// The error for a request whose wait for a host has ended without one.
     pub(super) fn nobody_came(&self, method: &str, waited: Duration) -> WireError {
         let remedy = match family_of(method) {
             Some("vscode") => HOW_TO_ATTACH,
-            _ => "the runtime that served it went away; `bridge-client status` shows who is there",
+            _ => {
+                "the runtime that served it went away; `bridge-client status` shows which are attached"
+            }
         };
         let seconds = waited.as_secs_f64();
         let reason = format!("no host came to answer {method} within {seconds:.1} s: {remedy}");
         self.unavailable(reason, Some(method))
     }
 
-    /// With the runtimes that could be named instead: those that serve the method, or all.
+    /// A *HostUnavailable* error whose `data` lists the runtimes that could be named instead: those that serve
+    /// the method, or all.
     pub(super) fn unavailable(&self, reason: String, method: Option<&str>) -> WireError {
         let fits = |runtime: &&Runtime| method.is_none_or(|method| runtime.offer.serves(method));
         let facts = facts(self.runtimes.iter().filter(fits));
@@ -90,15 +94,14 @@ impl Broker {
     fn ambiguous(&self, method: &str, ids: &[String]) -> WireError {
         let fits = |runtime: &&Runtime| ids.contains(&runtime.offer.id);
         let mut facts = facts(self.runtimes.iter().filter(fits));
-        // One that is being started anew is a candidate, too.
+        // Also those that the daemon is restarting, which `facts` does not know.
         facts.insert("runtimes".to_owned(), json!(ids));
-        let why = match family_of(method) {
-            Some("vscode") => "several windows could run it and none had the focus",
-            _ => "several runtimes serve it",
+        let what = match family_of(method) {
+            Some("vscode") => format!("several windows could run {method} and none had the focus"),
+            _ => format!("several runtimes serve {method}"),
         };
         let reason = format!(
-            "{method} is ambiguous, since {why}: set params.runtimeId, or params.path to a path in its folders, to \
-             choose one of {}",
+            "{what}: choose one with params.runtimeId or params.path: {}",
             sentence(self.runtimes.iter().filter(fits))
         );
         ErrorKind::AmbiguousRuntime.error_with(reason, facts)
@@ -109,7 +112,7 @@ impl Broker {
     }
 }
 
-/// Runtimes for programs: their ids, and what else tells them apart.
+/// A description of runtimes for programs: their ids, titles and folders.
 fn facts<'a>(runtimes: impl Iterator<Item = &'a Runtime>) -> Map<String, Value> {
     let runtimes: Vec<_> = runtimes.collect();
     let ids: Vec<_> = runtimes.iter().map(|runtime| &runtime.offer.id).collect();
@@ -129,7 +132,7 @@ fn facts<'a>(runtimes: impl Iterator<Item = &'a Runtime>) -> Map<String, Value> 
     ])
 }
 
-/// Runtimes for people.
+/// A list of runtimes for people: their ids with their first folders.
 fn sentence<'a>(runtimes: impl Iterator<Item = &'a Runtime>) -> String {
     let described = runtimes.map(|runtime| match runtime.offer.workspace_folders.first() {
         Some(folder) => format!("{} ({})", runtime.offer.id, brief(folder)),

@@ -1,8 +1,8 @@
 //! What the holder of a token may do, fixed before its first message is read.
 //!
 //! A client's grant is a set of rights. A host's grant says under which runtime ids it may register and which
-//! tools it may serve there. No name is reserved anywhere else: the daemon gives the ids of its own children
-//! to their grants, and leaves them out of the one that windows use.
+//! tools it may serve there. No name is reserved anywhere else: the grants of the daemon's own children name
+//! their ids, and the grant of the session's host token, which windows use, excludes them.
 
 use std::sync::Arc;
 
@@ -34,21 +34,22 @@ pub struct HostGrant {
     standing: Standing,
 }
 
-/// Whom a host's grant was made for.
+/// The kind of host that a grant was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Windows and whatever else the user attaches. May make tokens for any tools, and end the daemon.
+    /// Windows and other hosts that the user attaches with the session's host token. They may make tokens
+    /// for any tools, and end the daemon.
     General,
-    /// One host, in the daemon's process or with a token that somebody made. May make narrower ones.
+    /// A host in the daemon's process, or with a token from `bridge/createToken`. It may make narrower tokens.
     Single,
-    /// A process that the daemon starts anew whenever it ends.
+    /// A process that the daemon restarts whenever it ends.
     Child {
         /// Whether its tools are for every runtime.
         edge: bool,
     },
 }
 
-/// Some names, or all but some.
+/// Either only the listed names, or all except those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Scope<T> {
     Only(Vec<T>),
@@ -64,7 +65,7 @@ enum Tool {
 }
 
 impl Grant {
-    /// The role that goes with it.
+    /// The role of connections with this grant.
     pub fn role(&self) -> Role {
         match self {
             Self::Client(_) => Role::Client,
@@ -80,23 +81,25 @@ impl Grant {
         }
     }
 
-    /// Whether a client may talk to the person and finish operations. A host may if it may serve events.
+    /// Whether the holder may send events and finish operations. A client needs the right `chat`; a host must be
+    /// allowed to serve `dapEvent`.
     pub fn may_talk(&self) -> bool {
         match self {
             Self::Client(rights) => rights.include(TALK),
-            Self::Host(grant) => grant.allows_tool(bridge_protocol::Event::NAME),
+            Self::Host(grant) => grant.allows_tool(bridge_protocol::DapEvent::NAME),
         }
     }
 
-    /// The part of this grant that `bridge/createToken` asks for, or why there is no such part.
+    /// The grant that `bridge/createToken` asks for, or an error if this grant does not allow making it.
     pub fn narrowed(&self, wanted: CreateTokenParams) -> Result<Self, WireError> {
         match (self, wanted) {
             (Self::Client(own), CreateTokenParams::Client { rights }) => {
                 match own.missing(rights) {
                     Rights::NONE => Ok(Self::Client(rights)),
-                    missing => {
-                        Err(forbidden_rights("this token cannot give what it lacks", missing))
-                    }
+                    missing => Err(forbidden_rights(
+                        "cannot make a token with more rights than this one",
+                        missing,
+                    )),
                 }
             }
             (Self::Host(own), CreateTokenParams::Host { runtime_ids, tools }) => {
@@ -112,7 +115,7 @@ impl Grant {
     }
 }
 
-/// What events and `POST /submit` need: they belong to the talk with the person.
+/// The right that events and `POST /submit` need: they belong to the conversation with the person.
 const TALK: Rights = Rights::of(&[bridge_protocol::Right::Chat]);
 
 /// The error for a client whose token lacks rights.
@@ -126,9 +129,9 @@ pub(super) fn forbidden_rights(what: &str, missing: Rights) -> WireError {
 }
 
 impl HostGrant {
-    /// For windows and scripted hosts: any id but those, which others have for themselves, and any tools but
-    /// these families. A host that shall serve one of them gets a token that says so, since it reads and
-    /// answers what clients meant for another.
+    /// For windows and scripted hosts: every id and every tool except these, which other hosts have for
+    /// themselves. A host that is to serve one of these families needs a token that names it, since it would read
+    /// and answer requests that clients meant for another host.
     pub fn general(
         exclusive_ids: impl IntoIterator<Item = String>,
         exclusive_families: &[&str],
@@ -140,7 +143,7 @@ impl HostGrant {
         }
     }
 
-    /// For a process that the daemon starts, and starts anew when it ends: this id and these families.
+    /// For a process that the daemon starts, and restarts when it ends: this id and these families.
     pub fn child(runtime_id: &str, tool_families: &[&str], edge: bool) -> Self {
         Self {
             runtime_ids: Scope::Only(vec![runtime_id.to_owned()]),
@@ -158,12 +161,12 @@ impl HostGrant {
         }
     }
 
-    /// Whether the host will be started anew if it ends.
+    /// Whether the daemon restarts the host when it ends.
     pub(super) fn returns(&self) -> bool {
         matches!(self.standing, Standing::Child { .. })
     }
 
-    /// Whether it may end the daemon: those for whom the user has no better token may.
+    /// Whether the host may end the daemon. Only holders of the session's own host token may.
     pub fn may_end_daemon(&self) -> bool {
         self.standing == Standing::General
     }
@@ -186,7 +189,7 @@ impl HostGrant {
         }
     }
 
-    /// The id of a host that may have only one.
+    /// The id, if the grant allows only one.
     pub(super) fn only_id(&self) -> Option<&str> {
         match &self.runtime_ids {
             Scope::Only(ids) if ids.len() == 1 => Some(&ids[0]),
@@ -194,7 +197,7 @@ impl HostGrant {
         }
     }
 
-    /// Whether ids can be drawn for this host.
+    /// Whether the daemon may choose an id for this host.
     pub(super) fn takes_drawn_ids(&self) -> bool {
         matches!(self.runtime_ids, Scope::AllBut(_))
     }
@@ -208,13 +211,25 @@ impl HostGrant {
                 format!("the token is for the runtimeId {}, not for {id:?}", ids.join(", "))
             }
             Scope::AllBut(_) => {
-                format!(
-                    "the runtimeId {id:?} belongs to a host of the daemon's own: choose another"
-                )
+                format!("the runtimeId {id:?} is for a host that the daemon starts: choose another")
             }
         };
-        let facts = Map::from_iter([("runtimeId".to_owned(), json!(id))]);
-        Err(ErrorKind::Forbidden.error_with(reason, facts))
+        Err(forbidden_id(reason, id))
+    }
+
+    /// Whether this host may replace another that has registered this id. A token that names the id always may, so
+    /// that a sandbox can reconnect. The session's own host token, which names none, replaces only hosts that
+    /// hold the same token, so that no window can take the place of a sandbox by mistake.
+    pub(super) fn check_replaces(&self, holder: &Self, id: &str) -> Result<(), WireError> {
+        match (&self.runtime_ids, &holder.runtime_ids) {
+            (Scope::AllBut(_), Scope::Only(_)) => {
+                let reason = format!(
+                    "the runtimeId {id:?} is in use by a host with a token of its own: choose another"
+                );
+                Err(forbidden_id(reason, id))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn check_tools<'a>(
@@ -257,7 +272,7 @@ impl HostGrant {
         })
     }
 
-    /// Whether all that `tool` stands for is allowed.
+    /// Whether every tool that `tool` covers is allowed.
     fn includes(&self, tool: &Tool) -> bool {
         match (tool, &self.tools) {
             (Tool::Name(name), _) => self.allows_tool(name),
@@ -296,7 +311,7 @@ impl Tool {
         match valid && !text.trim_end_matches("/*").contains('*') {
             true => Ok(tool),
             false => Err(ErrorKind::InvalidParams.error(format!(
-                "{:?} is no tool: write a method's name, or a family such as file/*",
+                "{:?} is not a tool: write the name of a method, or a family such as file/*",
                 brief(text)
             ))),
         }
@@ -317,7 +332,7 @@ impl Tool {
     }
 }
 
-/// Whether a host may serve a method of this name at all.
+/// Whether the name can be that of a tool: not of the daemon's own methods, not too long.
 pub(super) fn is_tool_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= limits::METHOD_BYTES
@@ -325,7 +340,7 @@ pub(super) fn is_tool_name(name: &str) -> bool {
         && !name.starts_with('$')
 }
 
-/// An id has the same characters as a session id: safe wherever it is shown.
+/// Checks that a runtime id has only the characters of a session id, which are safe wherever it is shown.
 pub(super) fn checked_id(id: &str) -> Result<(), WireError> {
     id.parse::<SessionId>().map(drop).map_err(|_| {
         let reason = "runtimeId must be 1 to 64 of the characters A-Z a-z 0-9 _ -";
@@ -333,11 +348,16 @@ pub(super) fn checked_id(id: &str) -> Result<(), WireError> {
     })
 }
 
+fn forbidden_id(reason: String, id: &str) -> WireError {
+    let facts = Map::from_iter([("runtimeId".to_owned(), json!(id))]);
+    ErrorKind::Forbidden.error_with(reason, facts)
+}
+
 fn families(names: &[&str]) -> Vec<Tool> {
     names.iter().map(|name| Tool::Family((*name).to_owned())).collect()
 }
 
-/// What stands before the first slash of a method's name.
+/// The part of a method's name before the first slash.
 pub(super) fn family_of(name: &str) -> Option<&str> {
     name.split_once('/').map(|(family, _)| family)
 }

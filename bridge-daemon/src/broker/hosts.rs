@@ -1,4 +1,4 @@
-//! Hosts come, say what they offer, and go: `runtime/*`, and what that means for requests and operations.
+//! Hosts register, update and leave (`runtime/*`), and what that means for requests and operations.
 
 use std::time::Instant;
 
@@ -44,11 +44,11 @@ impl Broker {
         Ok(())
     }
 
-    /// `runtime/unregister`, and what is left to do when a host's connection ends.
+    /// `runtime/unregister`. Also called when a host's connection ends.
     pub fn detach(&mut self, host: PeerId, now: Instant) {
         self.fail_requests_at(host, now);
         if self.runtimes.remove(host) {
-            // Another window takes over what this one had been told of.
+            // Another window takes over the operations that were assigned to this one.
             self.announce_operations();
         }
     }

@@ -1,34 +1,34 @@
-//! The broker's bounds. What a message that comes in may hold is in `bridge_protocol::limits`.
+//! The broker's limits. Limits of a single incoming message are in `bridge_protocol::limits`.
 
 use bridge_protocol::limits::MESSAGE_BYTES;
 
-/// Bounds with their defaults; tests use smaller ones.
+/// The broker's limits. [`Default`] has those of the protocol; tests use smaller ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Requests in flight of one client. At this many the daemon stops reading from it.
+    /// Requests in flight of one client. When it is reached, the daemon stops reading from the client.
     pub client_requests: usize,
-    /// Size of the requests in flight of one client. Beyond it the daemon stops reading from it.
+    /// Bytes of the requests in flight of one client. Beyond it, the daemon stops reading from the client.
     pub client_bytes: usize,
-    /// Requests in flight in all. Beyond it: -32009.
+    /// Requests in flight of all clients together. Beyond it, requests fail with -32009.
     pub total_requests: usize,
-    /// Size of a message that goes out. A larger request: -32007; answer: -32008. Larger progress and
-    /// events are dropped.
+    /// Size of an outgoing message. A larger request fails with -32007, a larger answer with -32008. Larger
+    /// progress and events are dropped.
     pub message_bytes: usize,
-    /// Messages queued for one connection. A request to a full host: -32009; an answer to a full
-    /// client: it is closed with 1013. At half of it the daemon stops reading from the client and
-    /// drops its progress, and drops events that it would have to hold back.
+    /// Messages queued for one connection. When a host's queue is full, requests to it fail with -32009. When a
+    /// client's queue has no room for an answer, the client is closed with 1013. At half of the limit, the daemon
+    /// stops reading from the client, and drops its progress and the events that it would have to hold back.
     pub queue_messages: usize,
-    /// Bytes queued for one connection; as above.
+    /// Bytes queued for one connection. Reaching it has the same effects as `queue_messages`.
     pub queue_bytes: usize,
-    /// Bytes queued in all; as above. Beyond it a connection with nothing unread still gets its next
-    /// message, so that whoever reads promptly does not pay for those who do not.
+    /// Bytes queued for all connections together. Reaching it has the same effects as `queue_messages`, except that
+    /// a connection with nothing unread still gets its next message: prompt readers do not pay for slow ones.
     pub total_bytes: usize,
-    /// Operations pending per client, and as many that have ended. Further pending ones are passed on
-    /// but not remembered.
+    /// Pending operations that are remembered per client, and as many that have ended. Further ones are passed on
+    /// to the host but not remembered.
     pub operations: usize,
-    /// Size of the operations remembered per client; as above.
+    /// Bytes of the operations that are remembered per client. Further ones are passed on but not remembered.
     pub operation_bytes: usize,
-    /// Messages in a row that were none. One more: close 1008.
+    /// Invalid messages in a row. One more closes the connection with 1008.
     pub violations: usize,
 }
 

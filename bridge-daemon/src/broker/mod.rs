@@ -1,18 +1,19 @@
-//! The broker: every decision about who gets what, and when, as a plain value.
+//! The broker: a plain value that decides which message goes to whom, and when.
 //!
-//! [`Broker::handle`] takes what happened and the time, and returns what is to be done. There is
-//! no socket, task or clock in here, so each unhappy end (host gone, caller gone, cancel, deadline,
-//! overload, late answer) is tested by calling a function.
+//! [`Broker::handle`] takes an event and the time, and returns effects. It has no socket, task or clock, so each
+//! unhappy end of a request (host gone, caller gone, cancel, deadline, overload, late answer) is tested by calling
+//! a function.
 //!
 //! What it guarantees:
 //! - every request that it accepts is answered exactly once, unless its caller is gone;
-//! - an answer goes to the connection that asked, and is believed only from the host that was asked;
-//! - nobody does more than its [`Grant`] allows, and nothing that writes or runs goes to a runtime by a guess;
+//! - an answer goes to the connection that sent the request, and is accepted only from the host that got it;
+//! - no connection does more than its [`Grant`] allows, and a request that writes or runs never goes to a guessed
+//!   runtime;
 //! - a host learns when nobody waits for its answer any more (cancel, deadline, caller gone);
 //! - nothing grows without bound: requests, queues, events and operations are counted, see [`Limits`];
-//! - when everybody has gone, all of its accounts are back at zero.
+//! - when all connections have ended, all of these counts are zero again.
 //!
-//! It does not know what a chat is: methods of hosts are names, params and results are raw text.
+//! It does not know what a chat is: tools are names, and their params and results are raw text.
 
 mod calls;
 mod choice;
@@ -48,50 +49,50 @@ use runtimes::Runtimes;
 /// How long a request waits for a host when none is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostWait {
-    /// Until its own deadline: the run expects a window.
+    /// Until its own deadline, because the run expects a window.
     UntilDeadline,
     /// At most this long.
     UpTo(Duration),
 }
 
-/// What happened.
+/// Input of the broker: what happened.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A connection passed the gate.
     Connected {
         /// Its number, never used before.
         peer: PeerId,
-        /// What it may do, by the token that it showed.
+        /// What its token allows.
         grant: Grant,
-        /// The dialect to use when a message does not tell.
+        /// The dialect where no request shows one: for events, and for answers to unreadable text.
         dialect: Dialect,
     },
-    /// It sent a text message.
+    /// A connection sent a text message.
     Message {
-        /// Who.
+        /// The connection.
         peer: PeerId,
-        /// What.
+        /// The message.
         text: &'a str,
     },
-    /// The daemon's own method, asked for by [`Effect::Call`], has an answer.
+    /// A method of the daemon that [`Effect::Call`] asked for has returned.
     Called {
-        /// The call, as it was handed out.
+        /// The call from the effect.
         call: Call,
-        /// Its outcome.
+        /// Its result or error.
         outcome: Result<Box<RawValue>, WireError>,
     },
-    /// Queued messages were handed to the system.
+    /// Queued messages were handed to the operating system.
     Sent {
-        /// Who they were for.
+        /// The connection that they were sent to.
         peer: PeerId,
-        /// How many.
+        /// The number of messages.
         messages: usize,
-        /// Their size.
+        /// Their size together.
         bytes: usize,
     },
     /// A connection has ended.
     Closed {
-        /// Which.
+        /// The connection.
         peer: PeerId,
     },
     /// Time has passed; see [`Broker::next_deadline`].
@@ -100,33 +101,33 @@ pub enum Event<'a> {
     Drain,
 }
 
-/// What is to be done.
+/// Output of the broker: what to do.
 #[derive(Debug)]
 pub enum Effect {
-    /// Queue this text. [`Event::Sent`] tells when it has gone out.
+    /// Queue this message. [`Event::Sent`] reports that it has gone out.
     Send {
-        /// To whom.
+        /// The connection to send it to.
         peer: PeerId,
-        /// What.
+        /// The message.
         text: String,
     },
-    /// End the connection: after what is queued, or at once.
+    /// End a connection, at once or after its queue has been sent.
     Close {
-        /// Which.
+        /// The connection.
         peer: PeerId,
-        /// Why.
+        /// Why it is ended.
         reason: CloseReason,
     },
-    /// Stop or go on reading from a connection.
+    /// Stop or resume reading from a connection.
     Read {
-        /// Which.
+        /// The connection.
         peer: PeerId,
-        /// Whether to read.
+        /// Whether to read from it.
         enabled: bool,
     },
     /// Run one of the daemon's own methods, then report [`Event::Called`].
     Call {
-        /// Who called, and how to answer.
+        /// The caller, and how to answer it.
         call: Call,
         /// The caller's role.
         role: Role,
@@ -142,11 +143,11 @@ pub enum Effect {
 /// Why a connection is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// It left its messages unread until its queue was full.
+    /// The other end left its messages unread until the queue was full.
     SlowConsumer,
-    /// It sent too many messages in a row that were none.
+    /// The other end sent too many invalid messages in a row.
     Violations,
-    /// The same runtime registered anew on another connection.
+    /// The same runtime registered again on another connection.
     Replaced,
     /// The daemon is ending.
     Ending,
@@ -155,9 +156,9 @@ pub enum CloseReason {
 /// A call of one of the daemon's own methods.
 #[derive(Debug)]
 pub struct Call {
-    /// Who called.
+    /// The connection that called.
     pub peer: PeerId,
-    /// How to answer; a notification wants no answer.
+    /// The dialect and id of the answer. A notification gets none.
     reply: Option<(Dialect, CallId<'static>)>,
 }
 
@@ -177,7 +178,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker that nobody is connected to.
+    /// Creates a broker without connections.
     pub fn new(session: SessionId, limits: Limits, host_wait: HostWait) -> Self {
         Self {
             session,
@@ -193,7 +194,7 @@ impl Broker {
         }
     }
 
-    /// Takes an event and says what is to be done about it, in this order.
+    /// Takes an event and returns what to do about it, in this order.
     pub fn handle(&mut self, event: Event<'_>, now: Instant) -> Vec<Effect> {
         match event {
             Event::Connected { peer, grant, dialect } => self.peers.connect(peer, grant, dialect),
@@ -210,18 +211,18 @@ impl Broker {
         self.take_effects()
     }
 
-    /// When the next [`Event::Tick`] is due, if anything waits for time to pass.
+    /// When the next [`Event::Tick`] is due, if there is any deadline.
     pub fn next_deadline(&self) -> Option<Instant> {
         [self.pending.next_deadline(), self.operations.next_deadline()].into_iter().flatten().min()
     }
 
-    /// What [`register`](Self::register) and its sisters have set in motion. Their effects wait for
-    /// the next event (for a method of the daemon, its own [`Event::Called`]) or for this call.
+    /// Returns the effects of [`register`](Self::register) and the other methods that return none themselves.
+    /// Otherwise their effects come with the next event (for a method of the daemon, its own [`Event::Called`]).
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Takes back a list of effects that were carried out: the next ones need no new memory.
+    /// Takes back the emptied list of effects, to reuse its memory for the next ones.
     pub fn reuse(&mut self, carried_out: Vec<Effect>) {
         debug_assert!(carried_out.is_empty());
         if self.effects.capacity() == 0 {
@@ -229,52 +230,52 @@ impl Broker {
         }
     }
 
-    /// The session that is served.
+    /// The session of this broker.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// What has happened so far.
+    /// The counters of what has happened so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Connections in the role of clients.
+    /// The number of connected clients.
     pub fn clients(&self) -> usize {
         self.peers.clients()
     }
 
-    /// Requests that have not been answered.
+    /// The number of requests that have not been answered.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Bytes that wait to be sent, or to be forwarded to a host that is not there yet.
+    /// The number of bytes that wait to be sent, or to be forwarded to a host that has not registered yet.
     pub fn queued_bytes(&self) -> usize {
         self.peers.total_bytes()
     }
 
-    /// Operations that wait for their submit.
+    /// The number of operations that wait for their submit.
     pub fn operations(&self) -> usize {
         self.operations.pending()
     }
 
-    /// Remembers a caller's name for itself.
+    /// Remembers the name that a client has given itself.
     pub fn set_name(&mut self, peer: PeerId, name: &str) {
         self.peers.set_name(peer, name);
     }
 
-    /// Remembers which runtime requests of this connection are for if they name none.
+    /// Sets the runtime and path for requests of this connection that name none.
     pub fn set_defaults(&mut self, peer: PeerId, runtime_id: Option<String>, path: Option<String>) {
         self.peers.set_defaults(peer, Defaults { runtime_id, path });
     }
 
-    /// What a connection may do. `None` once it has gone.
+    /// What a connection may do. `None` if it has ended.
     pub fn grant(&self, peer: PeerId) -> Option<&Grant> {
         self.peers.grant(peer)
     }
 
-    /// The part of a connection's own grant that it asks for by `bridge/createToken`.
+    /// The grant of the token that a connection asks for with `bridge/createToken`.
     pub fn narrowed(&self, peer: PeerId, wanted: CreateTokenParams) -> Result<Grant, WireError> {
         match self.peers.grant(peer) {
             Some(grant) => grant.narrowed(wanted),
@@ -282,13 +283,13 @@ impl Broker {
         }
     }
 
-    /// Sends this connection a record of each request that ends.
+    /// Sends this connection a record of each request that ends from now on.
     pub fn tail(&mut self, peer: PeerId) {
         self.peers.set_tail(peer);
     }
 
     fn on_message(&mut self, peer: PeerId, text: &str, now: Instant) {
-        // A connection that is being closed is not listened to any more.
+        // Messages of a connection that is being closed are ignored.
         let Some(role) = self.peers.role_of_open(peer) else { return };
         let message = match Message::parse(text) {
             Ok(message) => message,
@@ -330,13 +331,13 @@ impl Broker {
                 self.on_progress(peer, note.params, now);
             }
             (Message::Response(response), Role::Host) => self.on_response(peer, response, now),
-            // An event has no answer that could say why it goes nowhere.
-            (Message::Event(_), _) if !self.peers.grant(peer).is_some_and(Grant::may_talk) => {
+            // An event has no answer that could carry an error, so it is only counted.
+            (Message::DapEvent(_), _) if !self.peers.grant(peer).is_some_and(Grant::may_talk) => {
                 self.counters.forbidden += 1;
             }
-            (Message::Event(event), Role::Client) => self.on_client_event(peer, &event, now),
-            (Message::Event(event), Role::Host) => self.on_host_event(&event),
-            // A client that answers, or a notification that nobody knows: nothing can be said back.
+            (Message::DapEvent(event), Role::Client) => self.on_client_event(peer, &event, now),
+            (Message::DapEvent(event), Role::Host) => self.on_host_event(&event),
+            // An answer from a client, or an unknown notification: neither can be answered.
             (Message::Response(_), Role::Client) => self.counters.forged_answers += 1,
             (Message::Notification(_), _) => self.counters.ignored_notifications += 1,
         }
@@ -350,7 +351,7 @@ impl Broker {
         let dialect = rejection.dialect.or(self.peers.dialect(peer)).unwrap_or(Dialect::JsonRpc);
         let unreadable = rejection.dialect.is_none();
         let error = match dialect {
-            // The words that the original's users know.
+            // The message of the original project.
             Dialect::Bridge if unreadable => {
                 WireError::owned(rejection.error.code(), "Invalid JSON", rejection.error.data())
             }
@@ -380,8 +381,8 @@ impl Broker {
 
     fn on_called(&mut self, call: Call, outcome: Result<Box<RawValue>, WireError>) {
         let Some((dialect, id)) = call.reply else { return };
-        // The answer goes out before what the method has set in motion: a host that registers
-        // hears that it is registered, and then gets its first request.
+        // The answer goes out before the method's other effects: a host that registers gets the answer to its
+        // registration, and then its first request.
         let consequences = std::mem::take(&mut self.effects);
         let text = match outcome {
             Ok(result) => print::success(dialect, &id, &result),
@@ -411,14 +412,14 @@ impl Broker {
     fn on_drain(&mut self, now: Instant) {
         self.draining = true;
         self.fail_all(now);
-        // Not yet deaf: what is still on its way here is answered with -32056.
+        // The connections are still read: requests that are on their way are answered with -32056.
         for peer in self.peers.all() {
             self.effects.push(Effect::Close { peer, reason: CloseReason::Ending });
         }
     }
 
-    /// Queues an answer. A connection that leaves so much unread that there is no room is closed: an
-    /// answer is never dropped silently.
+    /// Queues an answer. If the connection has left so much unread that there is no room, it is closed: an answer is
+    /// never dropped silently.
     fn answer(&mut self, peer: PeerId, text: String) {
         if self.peers.admits(peer, text.len(), Urgency::Answer) {
             self.send(peer, text);
@@ -435,8 +436,8 @@ impl Broker {
         }
     }
 
-    /// Asks for the end of a connection. A host gets no more requests from here on, and what it was
-    /// working on fails; what a client had asked ends with [`Event::Closed`].
+    /// Begins to close a connection. If it is a host, it gets no more requests, and those that it was working on fail.
+    /// If it is a client, its requests end later, with [`Event::Closed`].
     fn close(&mut self, peer: PeerId, reason: CloseReason, now: Instant) {
         if self.peers.begin_closing(peer) {
             self.effects.push(Effect::Close { peer, reason });
@@ -444,8 +445,8 @@ impl Broker {
         }
     }
 
-    /// Reads from a client only while it is within its limits: beyond them TCP pushes back, and
-    /// its requests wait on its own side.
+    /// Reads from a client only while it is within its limits. Beyond them, TCP pushes back and its requests wait on
+    /// its own side.
     fn adjust_reading(&mut self, peer: PeerId) {
         if let Some(enabled) = self.peers.change_of_reading(peer) {
             self.effects.push(Effect::Read { peer, enabled });

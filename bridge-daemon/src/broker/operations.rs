@@ -1,16 +1,15 @@
-//! Operations that a run starts and somebody finishes later: `dapEvent` messages and
+//! Operations that a program starts and a person or another program finishes later: `dapEvent` messages and
 //! `POST /submit`.
 //!
-//! Ids and resume tokens are made from clocks and collide between processes, so an operation
-//! belongs to a connection, and a submit goes to that connection only. The original client
-//! announces each operation twice; the second time changes nothing, even after the end. Each
-//! operation is in the care of one window at a time, which hears of its end; when that window
-//! leaves, another is told.
+//! Ids and resume tokens are made from clocks and collide between processes, so an operation belongs to a connection,
+//! and a submit goes to that connection only. The original client announces each operation twice; the second
+//! announcement changes nothing, even after the end. Each operation is assigned to one window at a time, which is
+//! notified of its end. When that window leaves, the operation is announced to another.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use bridge_protocol::{Dialect, Event as DapEvent, print};
+use bridge_protocol::{DapEvent, Dialect, print};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -31,7 +30,7 @@ pub enum SubmitError {
     Finished,
     /// Operations of several connections have this token.
     Ambiguous,
-    /// The program that waits for it leaves too much unread.
+    /// The program that waits for the operation leaves too much unread.
     Overloaded,
 }
 
@@ -44,12 +43,12 @@ type Key = (PeerId, String);
 struct Operation {
     resume_token: Option<String>,
     dialect: Dialect,
-    /// What was announced, for windows that come later; empty once finished.
+    /// The body of the announcement, for windows that attach later. `None` once the operation has ended.
     body: Option<Box<RawValue>>,
     expires: Option<Instant>,
-    /// The window that was told of it.
+    /// The window that the operation is assigned to.
     host: Option<PeerId>,
-    /// Order of announcement.
+    /// Position in the order of announcements.
     sequence: u64,
 }
 
@@ -59,7 +58,7 @@ impl Operation {
     }
 }
 
-/// All operations of the connections that are there.
+/// All operations of the present connections.
 #[derive(Debug)]
 pub(super) struct Operations {
     limits: Limits,
@@ -68,7 +67,7 @@ pub(super) struct Operations {
     sequence: u64,
 }
 
-/// The members of a body that mean something here.
+/// The members of a body that the broker reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body {
@@ -82,7 +81,7 @@ struct Body {
     status: Option<String>,
 }
 
-/// A number from the client, a string from the host: compared as text.
+/// The id of an operation: a number from the client, a string from the host. Ids are compared as text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OperationId {
@@ -112,7 +111,7 @@ impl Operations {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Enters an operation if there is room.
+    /// Remembers an operation if there is room.
     fn insert(&mut self, key: Key, operation: Operation) {
         let bytes =
             |operation: &Operation| operation.body.as_ref().map_or(0, |body| body.get().len());
@@ -130,7 +129,7 @@ impl Operations {
         self.operations.insert(key, operation);
     }
 
-    /// The pending operation with this token, or why there is not exactly one.
+    /// The pending operation with this resume token, or why there is not exactly one.
     fn by_token(&self, token: &str) -> Result<Key, SubmitError> {
         let known = || {
             self.operations
@@ -146,14 +145,14 @@ impl Operations {
         }
     }
 
-    /// The dialect in which the owner of a pending operation is told of its end.
+    /// The dialect of the connection that a pending operation belongs to.
     fn dialect_of_pending(&self, key: &Key) -> Option<Dialect> {
         let operation = self.operations.get(key)?;
         operation.is_pending().then_some(operation.dialect)
     }
 
-    /// As many as may be pending are remembered after their end, the newest, so that a repeated
-    /// announcement is recognised.
+    /// Marks an operation as ended. The newest ended operations, as many as may be pending, are still remembered, so
+    /// that a repeated announcement is recognised.
     fn finish(&mut self, key: &Key) {
         let Some(operation) = self.operations.get_mut(key) else { return };
         operation.body = None;
@@ -198,7 +197,7 @@ impl Broker {
         }
     }
 
-    /// Notes an operation that was started. False if it is known already.
+    /// Remembers an operation that was started. Returns false if it is known already.
     fn remember(&mut self, peer: PeerId, body: Body, raw: Option<&RawValue>, now: Instant) -> bool {
         let (Some(id), Some(raw)) = (body.operation_id.map(OperationId::into_text), raw) else {
             return true;
@@ -238,8 +237,8 @@ impl Broker {
         self.counters.dropped_events += u64::from(!delivered);
     }
 
-    /// A host finishes an operation. `None` if there is none, or its owner cannot be told now; then
-    /// it stays pending.
+    /// Finishes an operation for a host. Returns `None` if there is no such operation, or if its connection has no
+    /// room for the event; then the operation stays pending.
     fn submitted(
         &mut self,
         client: Option<PeerId>,
@@ -255,7 +254,7 @@ impl Broker {
         self.event_to_client(key.0, dialect, SUBMIT, raw).then(|| self.operations.finish(&key))
     }
 
-    /// `POST /submit`: finishes an operation from outside. Returns its id.
+    /// Finishes an operation for `POST /submit`. Returns the id of the operation.
     pub fn submit(&mut self, resume_token: &str, result: &RawValue) -> Result<String, SubmitError> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -276,7 +275,7 @@ impl Broker {
         Ok(key.1)
     }
 
-    /// Tells the window that should care of every pending operation that no window has in its care.
+    /// Assigns the pending operations that no window has to the window that gets events, and announces them to it.
     pub(super) fn announce_operations(&mut self) {
         let Some(host) = self.runtimes.for_events() else { return };
         let mut orphans: Vec<_> = self
@@ -316,7 +315,7 @@ impl Broker {
         }
     }
 
-    /// Ends an operation without its host's doing, and tells the host.
+    /// Ends an operation that its host did not finish, and notifies the host.
     fn end_operation(&mut self, key: &Key, status: &str) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -352,8 +351,8 @@ impl Broker {
         }
     }
 
-    /// Sends an event to a client, or holds it back until the answer that the client waits for has
-    /// gone out. False if there is no room for it.
+    /// Sends an event to a client, or holds it back until the answer that the client waits for has gone out. Returns
+    /// false if there is no room for the event.
     fn event_to_client(
         &mut self,
         client: PeerId,

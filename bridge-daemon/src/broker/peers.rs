@@ -1,4 +1,4 @@
-//! Who is connected, what waits to be sent to each, and how much each has in flight.
+//! The connections: what waits to be sent to each, and how much each has in flight.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,12 +23,12 @@ impl fmt::Display for PeerId {
     }
 }
 
-/// Which side of a request a connection is on, fixed by the token that it showed.
+/// The role of a connection, fixed by the token that it showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Scripts, agents, the command line: they call.
+    /// Calls methods: scripts, agents, the command line.
     Client,
-    /// VS Code windows, the terminal host: they answer.
+    /// Serves methods: VS Code windows, sandboxes, the terminal host.
     Host,
 }
 
@@ -42,18 +42,18 @@ impl Role {
     }
 }
 
-/// What a message is worth when its queue fills up.
+/// How important a message is when its queue fills up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     /// Must arrive, or the connection ends.
     Answer,
-    /// Its sender can be told to try later.
+    /// May be refused: its sender can retry later.
     Request,
-    /// Nobody is hurt if it is dropped.
+    /// May be dropped.
     Progress,
 }
 
-/// What a connection has chosen for requests that name no runtime.
+/// The runtime and path for requests of a connection that name none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Defaults {
     pub runtime_id: Option<String>,
@@ -70,14 +70,13 @@ struct Peer {
     violations: usize,
     queue: Load,
     in_flight: Load,
-    /// Requests of the bridge dialect that wait for an answer: meanwhile their sender would throw
-    /// events away, so these are held back. They have their place in the queue all the same, so that
-    /// they fit behind the answer.
+    /// The number of requests of the bridge dialect that wait for an answer. Until then their sender would discard
+    /// events, so events are held back. They count as queued all the same, so that they fit behind the answer.
     outstanding_bridge: usize,
     held_events: VecDeque<String>,
     reading: bool,
-    /// JSON-RPC requests in flight by the key of the caller's id. The caller chooses it and could make all
-    /// of them collide, but there are at most [`Limits::client_requests`].
+    /// JSON-RPC requests in flight by the key of the caller's id. A caller can choose ids whose hashes collide, but
+    /// has at most [`Limits::client_requests`] of them.
     ids: FxHashMap<String, RequestId>,
 }
 
@@ -105,9 +104,9 @@ impl Load {
 pub(super) struct Peers {
     limits: Limits,
     peers: FxHashMap<PeerId, Peer>,
-    /// Those that want to hear of each request that ends.
+    /// The connections that get a record of each request that ends (`bridge/tail`).
     tails: Vec<PeerId>,
-    /// Bytes queued for all of them, and parked with requests that wait for a host.
+    /// Bytes queued for all connections, and of parked requests, which wait for a host.
     total_bytes: usize,
 }
 
@@ -150,7 +149,7 @@ impl Peers {
         self.peers.get(&peer).map(|state| &state.grant)
     }
 
-    /// The rights of a client; none for anybody else.
+    /// The rights of a client. Other connections have none.
     pub fn rights(&self, peer: PeerId) -> Rights {
         self.grant(peer).and_then(Grant::rights).unwrap_or(Rights::NONE)
     }
@@ -175,7 +174,7 @@ impl Peers {
         all
     }
 
-    /// The dialect of a client; hosts get no events of other hosts.
+    /// The dialect of a client. `None` for a host: hosts get no events of other hosts.
     pub fn client_dialect(&self, peer: PeerId) -> Option<Dialect> {
         let client = self.peers.get(&peer).filter(|state| state.grant.role() == Role::Client);
         client.map(|state| state.dialect)
@@ -228,7 +227,7 @@ impl Peers {
         self.tails.clone()
     }
 
-    /// Counts one more message that was none; returns how many that makes in a row.
+    /// Counts an invalid message. Returns the number of invalid messages in a row.
     pub fn offend(&mut self, peer: PeerId) -> usize {
         self.peers.get_mut(&peer).map_or(0, |state| {
             state.violations += 1;
@@ -242,18 +241,18 @@ impl Peers {
         }
     }
 
-    /// Returns whether this is the first time.
+    /// Marks a connection as closing. Returns false if it already was.
     pub fn begin_closing(&mut self, peer: PeerId) -> bool {
         self.peers.get_mut(&peer).is_some_and(|state| !std::mem::replace(&mut state.closing, true))
     }
 
-    /// Whether a message of this size may be queued. Less urgent ones leave room for answers.
+    /// Whether a message of this size may be queued. Less urgent messages leave room for answers.
     pub fn admits(&self, peer: PeerId, bytes: usize, urgency: Urgency) -> bool {
         let Some(state) = self.peers.get(&peer).filter(|state| !state.closing) else {
             return false;
         };
         let share = if urgency == Urgency::Progress { 2 } else { 1 };
-        // Whoever reads what it gets is not made to pay for those who do not.
+        // A prompt reader does not pay for slow ones: the total is checked only if messages are unread.
         let unread = state.queue.messages - state.held_events.len();
         let prompt = urgency != Urgency::Progress && unread == 0;
         state.queue.messages < self.limits.queue_messages / share
@@ -261,7 +260,7 @@ impl Peers {
             && (prompt || self.total_bytes + bytes <= self.limits.total_bytes)
     }
 
-    /// Accounts for a message that is queued; false if there is nobody to send it to.
+    /// Counts a queued message. Returns false if the connection does not exist.
     pub fn queued(&mut self, peer: PeerId, bytes: usize) -> bool {
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.closing) else {
             return false;
@@ -296,8 +295,8 @@ impl Peers {
         self.peers.get(&peer)?.ids.get(key).copied()
     }
 
-    /// Accounts for a request that was accepted. JSON-RPC ids are unique while in flight and can
-    /// be cancelled; those of the bridge dialect are neither.
+    /// Counts an accepted request. JSON-RPC requests have unique ids while they are in flight and can be cancelled;
+    /// those of the bridge dialect have neither property.
     pub fn begin_request(
         &mut self,
         peer: PeerId,
@@ -313,7 +312,7 @@ impl Peers {
         }
     }
 
-    /// The reverse. Returns the events that need no longer be held back.
+    /// Reverses [`begin_request`](Self::begin_request). Returns the events that need no longer be held back.
     pub fn end_request(
         &mut self,
         peer: PeerId,
@@ -332,7 +331,7 @@ impl Peers {
         }
     }
 
-    /// Keeps an event back if its receiver would lose it now. Gives it back if it can be sent.
+    /// Holds an event back if its receiver would discard it now. Returns the event if it can be sent.
     pub fn hold_event(&mut self, peer: PeerId, text: String) -> Option<String> {
         match self.peers.get_mut(&peer) {
             Some(state) if state.outstanding_bridge > 0 => {
@@ -350,14 +349,14 @@ impl Peers {
         let Some(state) = self.peers.get(&peer) else { return false };
         let urgency = match state.outstanding_bridge {
             0 => Urgency::Answer,
-            // Answers that are still to come need room before it.
+            // The event is held back behind answers that are still to come, and must leave room for them.
             _ => Urgency::Progress,
         };
         self.admits(peer, bytes, urgency)
     }
 
-    /// Whether reading from this connection should change, and to what. Hosts are always read:
-    /// their answers are what makes room.
+    /// Returns whether to read from this connection, if that has changed. Hosts are always read: their answers make
+    /// room.
     pub fn change_of_reading(&mut self, peer: PeerId) -> Option<bool> {
         let limits = self.limits;
         let client = |state: &&mut Peer| state.grant.role() == Role::Client;

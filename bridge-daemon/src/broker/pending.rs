@@ -1,4 +1,4 @@
-//! Requests that have not been answered: who asked, who works on it, and until when.
+//! Requests that have not been answered: their callers, their hosts and their deadlines.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -29,19 +29,19 @@ pub(super) struct Pending {
 /// How far a request has come.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// No host was there; the params are kept for the one that comes.
+    /// No host was attached. The params are kept for the one that registers.
     Waiting { params: Option<Box<RawValue>> },
     /// A host is working on it.
     Sent { host: PeerId, at: Instant },
 }
 
 impl Pending {
-    /// What the caller's id is compared by, in JSON-RPC only.
+    /// The key by which the caller's id is compared. JSON-RPC only.
     pub fn key(&self) -> Option<Cow<'_, str>> {
         (self.dialect == Dialect::JsonRpc).then(|| self.call_id.key())
     }
 
-    /// The host that works on it.
+    /// The host that works on the request.
     pub fn host(&self) -> Option<PeerId> {
         match self.stage {
             Stage::Waiting { .. } => None,
@@ -49,7 +49,7 @@ impl Pending {
         }
     }
 
-    /// Bytes that are kept until a host comes.
+    /// The number of bytes that are kept until a host registers.
     pub fn parked_bytes(&self) -> usize {
         match &self.stage {
             Stage::Waiting { params } => params.as_ref().map_or(0, |params| params.get().len()),
@@ -57,7 +57,7 @@ impl Pending {
         }
     }
 
-    /// How long it waited for a host, and how long the host has had it.
+    /// How long the request waited for a host, and how long the host has worked on it.
     pub fn times(&self, now: Instant) -> (Duration, Duration) {
         match self.stage {
             Stage::Waiting { .. } => (now - self.started, Duration::ZERO),
@@ -94,7 +94,7 @@ impl PendingRequests {
         self.requests.get_mut(&id).map(|(pending, _)| pending)
     }
 
-    /// Ends a request: the first to take it decides how.
+    /// Removes a request. The first to take it decides how it ends.
     pub fn take(&mut self, id: RequestId) -> Option<Pending> {
         let (pending, deadline) = self.requests.remove(&id)?;
         self.deadlines.remove(&(deadline, id));
@@ -118,7 +118,7 @@ impl PendingRequests {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
     }
 
-    /// The requests that fit, oldest first.
+    /// The requests for which `fits` holds, oldest first.
     pub fn select(&self, fits: impl Fn(&Pending) -> bool) -> Vec<RequestId> {
         let mut ids: Vec<_> = self
             .requests

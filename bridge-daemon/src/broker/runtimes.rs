@@ -1,4 +1,4 @@
-//! The hosts that have registered, and those that were here before.
+//! The hosts that have registered, and those whose connections have ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use rustc_hash::FxHashSet;
 use super::grant::{HostGrant, checked_id, is_tool_name};
 use super::peers::PeerId;
 
-/// Runtimes that were here before and may come back: a request for one of them waits for its return.
+/// How many runtimes are remembered after they have left. A request for one of them waits for its return. Those
+/// that the daemon restarts are remembered beyond this number.
 const REMEMBERED: usize = 64;
 /// A host registers at most this many methods.
 const METHODS: usize = 256;
-/// And this many folders, each of at most [`TEXT_BYTES`].
+/// A host registers at most this many folders, each of at most [`TEXT_BYTES`].
 const FOLDERS: usize = 64;
 const TEXT_BYTES: usize = 4096;
 
@@ -26,7 +27,7 @@ pub(super) struct Runtime {
     pub title: String,
     pub offer: Offer,
     pub focused: bool,
-    /// Grows with each gain of focus; 0 when it never had any.
+    /// When the runtime last gained the focus, as a count of such gains; 0 if it never did.
     pub last_focus: u64,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct Runtime {
 pub(super) struct Offer {
     pub id: String,
     pub workspace_folders: Vec<String>,
-    /// At most [`METHODS`], so it does no harm if their names collide.
+    /// At most [`METHODS`], so hash collisions that a host provokes do no harm.
     pub methods: FxHashSet<String>,
     /// Whether its methods are for every runtime.
     pub edge: bool,
@@ -45,7 +46,7 @@ pub(super) struct Offer {
 #[derive(Debug)]
 pub(super) struct Departed {
     pub offer: Offer,
-    /// Whether the daemon starts it anew. It then counts as if it was there, and requests wait for it.
+    /// Whether the daemon restarts it. It then counts as attached, and requests wait for it.
     pub returns: bool,
 }
 
@@ -71,8 +72,8 @@ impl Runtimes {
         self.attached.iter().find(|runtime| runtime.offer.id == id)
     }
 
-    /// Enters or replaces a registration. Returns the name and, if another connection held it,
-    /// that connection.
+    /// Adds or replaces a registration. Returns the runtime id and, if another connection held it, that
+    /// connection.
     pub fn register(
         &mut self,
         peer: PeerId,
@@ -86,7 +87,11 @@ impl Runtimes {
             grant.check_edge()?;
             self.check_no_other_edge(&id, &methods)?;
         }
-        let replaced = self.with_id(&id).map(|old| old.peer).filter(|old| *old != peer);
+        let replaced = self.with_id(&id).filter(|old| old.peer != peer);
+        if let Some(old) = replaced {
+            grant.check_replaces(&old.grant, &id)?;
+        }
+        let replaced = replaced.map(|old| old.peer);
         self.attached.retain(|old| old.offer.id != id && old.peer != peer);
         self.departed.retain(|departed| departed.offer.id != id);
         let offer = Offer { id: id.clone(), workspace_folders, methods, edge: params.edge };
@@ -114,13 +119,14 @@ impl Runtimes {
             (None, Some(only)) => Ok(only.to_owned()),
             (None, None) if grant.takes_drawn_ids() => Ok(self.draw_id(grant)),
             (None, None) => {
-                let reason = "the token is for several runtimeIds: say which one this host has";
+                let reason =
+                    "the token is for several runtimeIds: name the one that this host registers";
                 Err(ErrorKind::InvalidParams.error(reason))
             }
         }
     }
 
-    /// A name that no host has.
+    /// Makes up an id that no host has.
     fn draw_id(&mut self, grant: &HostGrant) -> String {
         loop {
             self.drawn += 1;
@@ -131,7 +137,7 @@ impl Runtimes {
         }
     }
 
-    /// A method of two edges could only be routed by a guess.
+    /// Checks that no other edge serves one of these methods: it could only be routed by a guess.
     fn check_no_other_edge(&self, id: &str, methods: &FxHashSet<String>) -> Result<(), WireError> {
         let others = self.attached.iter().filter(|other| other.offer.edge && other.offer.id != id);
         match others.flat_map(|other| &other.offer.methods).find(|name| methods.contains(*name)) {
@@ -173,7 +179,7 @@ impl Runtimes {
         Ok(())
     }
 
-    /// Takes a host off the list, but remembers it. Returns whether it was there.
+    /// Removes a host, and remembers it among those that have left. Returns whether it was registered.
     pub fn remove(&mut self, peer: PeerId) -> bool {
         let Some(at) = self.attached.iter().position(|runtime| runtime.peer == peer) else {
             return false;

@@ -1,13 +1,13 @@
 //! Hosts that are processes of their own, started by the daemon: sandboxes, and the edge for OpenHands.
 //!
-//! A child is attached by one end of a socket pair, whose number it is told by `--connection-fd`. The daemon
-//! has decided beforehand what it may register, so no token travels. An edge has a second connection, as a
-//! client, for the tools that it calls.
+//! A child inherits one end of a socket pair, whose descriptor `--connection-fd` names. The daemon has decided
+//! beforehand what the child may register, so no token is sent. An edge has a second connection, as a client, for the
+//! tools that it calls.
 //!
-//! When a child ends, however it does, the broker fails what it was working on, and the child is started
-//! anew: at once, and with growing pauses if it keeps ending. Requests wait for it meanwhile. When the daemon
-//! ends, each child is told so by a close frame, and has a while to end before it is killed. When the daemon
-//! is killed, the child reads the end of its socket.
+//! When a child ends for whatever reason, the broker fails the requests that it was working on, and the child is
+//! restarted: at once, or after growing pauses if it keeps ending. New requests wait for it. When the daemon ends,
+//! each child gets a close frame, and has some time to end before it is killed. When the daemon is killed, the child
+//! reads end of file from its socket.
 
 mod pauses;
 mod program;
@@ -35,20 +35,21 @@ use tracing::{error, info, warn};
 use crate::broker::{Grant, HostGrant};
 use crate::connection;
 use crate::descriptors::DescriptorLimit;
+use crate::exit_status;
 use crate::hub::Hub;
 use pauses::Pauses;
 pub use program::find;
 
-/// How long a child may take to register. Longer: the daemon does not start.
+/// How long a child may take to register. If it takes longer, the daemon does not start.
 const START: Duration = Duration::from_secs(60);
-/// How long a child may take to end after the daemon has said goodbye, before it gets SIGTERM.
+/// How long a child may take to end after the close frame of an ending daemon, before it gets SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
-/// The same for a child that has left its connection, or was cut off.
+/// How long a child may take to end after it has lost a connection while the daemon runs, before it gets SIGTERM.
 const GRACE_WITHOUT_CONNECTION: Duration = Duration::from_secs(1);
 /// How long a child may take to end after SIGTERM, before it gets SIGKILL.
 const TERMINATION: Duration = Duration::from_secs(2);
-/// How long the last words of a child that has ended are read. Processes that it has started may hold its
-/// connection open.
+/// How long the connections of a child that has ended are still read. Without a limit, processes that it has
+/// started could hold them open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// A program that the daemon starts as a host.
@@ -56,33 +57,33 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 pub struct ChildHost {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, without those that name descriptors.
+    /// Its arguments, without the flags that name descriptors.
     pub arguments: Vec<OsString>,
     /// The id under which it registers.
     pub runtime_id: String,
     /// What it may register.
     pub grant: HostGrant,
-    /// The rights of its second connection, by which it calls tools itself.
+    /// The rights of its second connection, with which it calls tools. `None` if it has no second connection.
     pub calls_with: Option<Rights>,
 }
 
 /// What children need of the daemon.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// Where their connections go.
+    /// The hub that their connections belong to.
     pub hub: Arc<Hub>,
-    /// As for any connection.
+    /// The time between two pings on their connections.
     pub ping_interval: Duration,
-    /// The limit that they run under.
+    /// The limit of open descriptors that they run under.
     pub descriptors: DescriptorLimit,
 }
 
-/// All children, supervised.
+/// All children. Each has a task that supervises it.
 #[derive(Default)]
 pub struct Children(JoinSet<()>);
 
 impl Children {
-    /// Starts them and returns when each of them has registered. If one cannot, all end.
+    /// Starts all children and returns when each has registered. If one cannot start, all end.
     pub async fn start(hosts: Vec<ChildHost>, surroundings: &Surroundings) -> anyhow::Result<Self> {
         let mut children = Self::default();
         for host in hosts {
@@ -96,13 +97,13 @@ impl Children {
         Ok(children)
     }
 
-    /// Returns when all of them have ended, after the hub has been drained.
+    /// Returns when all children have ended. To be called after the hub has been drained.
     pub async fn ended(&mut self) {
         while self.0.join_next().await.is_some() {}
     }
 }
 
-/// One child, over and over.
+/// Keeps one child running.
 struct Supervisor {
     host: ChildHost,
     surroundings: Surroundings,
@@ -119,7 +120,10 @@ impl Supervisor {
             ended = &mut life => {
                 let program = supervisor.host.program.display();
                 match ended {
-                    Ok(status) => bail!("the host {id} did not start ({program}: {status}): its message says why"),
+                    Ok(status) => bail!(
+                        "the host {id} did not start ({program}: {}): its own message says why",
+                        exit_status::describe(status)
+                    ),
                     Err(error) => return Err(error).context(format!("cannot start {program} for the host {id}")),
                 }
             }
@@ -129,26 +133,21 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Starts the child anew whenever it has ended, until the daemon ends.
+    /// Restarts the child whenever it has ended, until the daemon ends.
     async fn supervise(self: Arc<Self>, mut started: Instant, mut life: Life) {
         let hub = &self.surroundings.hub;
         let mut pauses = Pauses::default();
         loop {
-            let ended = life.await;
+            let ended = match life.await {
+                Ok(status) => exit_status::describe(status),
+                Err(error) => error.to_string(),
+            };
+            let runtime = &self.host.runtime_id;
             if hub.is_draining() {
-                return info!(
-                    runtime = self.host.runtime_id,
-                    ?ended,
-                    "a host of the daemon has ended"
-                );
+                return info!(runtime, ended, "a child of the daemon has ended");
             }
             let pause = pauses.after(started.elapsed());
-            error!(
-                runtime = self.host.runtime_id,
-                ?ended,
-                ?pause,
-                "a host of the daemon has ended and is started anew"
-            );
+            error!(runtime, ended, ?pause, "a child of the daemon has ended: restarting it");
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = hub.drained() => return,
@@ -158,7 +157,7 @@ impl Supervisor {
         }
     }
 
-    /// One life of the child, from its start to its end.
+    /// Starts the child and serves its connections until it has ended.
     async fn live(self: Arc<Self>) -> io::Result<ExitStatus> {
         let Started { mut process, host, client } = self.spawn()?;
         let hub = &self.surroundings.hub;
@@ -173,7 +172,7 @@ impl Supervisor {
                 interval,
             )
         };
-        // The child is of no use when one of its connections has ended.
+        // Ends with the first connection that ends: the child is of no use without both.
         let connections = async {
             let as_host = serve(host, Grant::Host(Arc::new(self.host.grant.clone())));
             match client {
@@ -187,7 +186,8 @@ impl Supervisor {
         let mut connections = Box::pin(connections);
         tokio::select! {
             status = process.wait() => {
-                // Its answers are in the socket, before the end. Dropped then, whoever holds it open.
+                // Its last answers may still be in the socket. After the timeout the connections are dropped,
+                // whoever holds their other ends open.
                 let _ = timeout(LAST_WORDS, &mut connections).await;
                 status
             }
@@ -222,12 +222,15 @@ impl Supervisor {
         Ok(Started { process, host, client })
     }
 
-    /// Waits for the end of a child that has lost its connection, and makes it end.
+    /// Ends a child that has lost a connection: waits, then sends SIGTERM, then SIGKILL.
     async fn end(&self, process: &mut Child, grace: Duration) -> io::Result<ExitStatus> {
         if let Ok(status) = timeout(grace, process.wait()).await {
             return status;
         }
-        warn!(runtime = self.host.runtime_id, "a host of the daemon does not end: terminating it");
+        warn!(
+            runtime = self.host.runtime_id,
+            "a child of the daemon does not end by itself: sending SIGTERM"
+        );
         if let Some(pid) = process.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
             && let Err(error) = kill_process(pid, Signal::TERM)
         {
@@ -243,26 +246,26 @@ impl Supervisor {
 
 type Life = Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send>>;
 
-/// A child that runs, and our ends of its connections.
+/// A running child, and the daemon's ends of its connections.
 struct Started {
     process: Child,
     host: UnixStream,
     client: Option<(UnixStream, Rights)>,
 }
 
-/// Our end, and the child's. Neither is inherited by anybody without more ado.
+/// A socket pair: the daemon's end, and the child's. Both are closed on exec unless that is changed.
 fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     Ok((UnixStream::from_std(ours)?, theirs.into()))
 }
 
-/// The child inherits these descriptors and no others. It has no terminal, so that neither Ctrl-C, which is for
-/// the program of a run, nor a write to a terminal can stop it.
+/// Lets the child inherit these descriptors and no others, in a process session of its own. So it has no terminal:
+/// neither Ctrl-C, which is for the program of a run, nor a write to the terminal can stop it.
 #[allow(unsafe_code)]
 fn in_session_of_its_own(command: &mut Command, inherited: Vec<RawFd>) {
-    // SAFETY: only async-signal-safe system calls are made, and nothing is allocated. The descriptors are
-    // open: their owner lives until the child has been started.
+    // SAFETY: only async-signal-safe system calls are made, and nothing is allocated. The descriptors are open,
+    // because their owner lives until the child has been started.
     unsafe {
         command.pre_exec(move || {
             setsid()?;

@@ -1,12 +1,12 @@
-//! How long to wait before a child is started anew.
+//! How long to wait before a child is restarted.
 
 use std::time::Duration;
 
-/// The first pause after a restart at once; each further one is twice as long.
+/// The pause before the second restart; the first comes at once. Each further pause is twice as long.
 const FIRST: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(5);
-/// A child that has lived this long is trusted again.
+/// After a child has run for this long, the next restart comes at once again.
 const STEADY: Duration = Duration::from_secs(10);
 
 /// Pauses that grow while a child keeps ending early.
@@ -16,7 +16,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pause after a life of this length: none after the first end, and none after a long life.
+    /// The pause after a child has run for this long: none after the first end, and none after a long run.
     pub fn after(&mut self, life: Duration) -> Duration {
         if life >= STEADY {
             self.next = Duration::ZERO;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A program that is installed beside this one, or else on the PATH.
+/// Finds a program beside this one, or else on the PATH.
 pub fn find(name: &str) -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent);

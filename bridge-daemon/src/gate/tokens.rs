@@ -6,27 +6,27 @@ use bridge_protocol::{ErrorKind, Secret, WireError};
 
 use crate::broker::Grant;
 
-/// Tokens of one session. One more: an error, since each costs every connection a comparison.
+/// Maximum number of tokens of a session. One more is an error, because every new connection is compared with each.
 const TOKENS: usize = 256;
 
-/// Every token that opens the gate. Tokens are added while the session lives, and end with it.
+/// All tokens that the gate accepts. Tokens can be added during the session, and end with it.
 #[derive(Debug, Default)]
 pub struct Tokens(Mutex<Vec<(Secret, Grant)>>);
 
 impl Tokens {
-    /// Adds a token that nobody else knows.
+    /// Adds a new token.
     pub fn add(&self, secret: Secret, grant: Grant) -> Result<(), WireError> {
         let mut tokens = self.lock();
         if tokens.len() == TOKENS {
-            let reason = format!("this session has {TOKENS} tokens, as many as it may have");
+            let reason = format!("this session already has {TOKENS} tokens, which is the limit");
             return Err(ErrorKind::NoSpace.error(reason));
         }
         tokens.push((secret, grant));
         Ok(())
     }
 
-    /// What a text allows that was shown as a token. It is compared with every token, in constant time,
-    /// wherever it matches: the time tells nothing.
+    /// The grant of the token that a connection has shown. The text is compared with every token in constant time,
+    /// also after a match, so that the time reveals nothing.
     pub fn grant(&self, presented: Option<&str>) -> Option<Grant> {
         let tokens = self.lock();
         let mut found = None;

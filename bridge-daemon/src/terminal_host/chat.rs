@@ -1,4 +1,4 @@
-//! `vscode/chat` without an editor: a program answers, or the person does, or nobody.
+//! `vscode/chat` without an editor: a program answers, or the person at the terminal, or nobody.
 
 use std::process::Stdio;
 
@@ -11,11 +11,12 @@ use tokio::process::{Child, Command};
 
 use super::console::{ask, is_attended};
 use super::{Caller, TerminalHost};
+use crate::exit_status;
 use crate::orphans::end_with_us;
 
-/// Longest output of a program.
+/// Maximum output of a program. A program that writes more is stopped.
 const OUTPUT_BYTES: usize = 8 << 20;
-/// How much of a failing program's stderr is told.
+/// How many bytes at the end of a failed program's stderr the error message quotes.
 const STDERR_BYTES: usize = 2048;
 
 /// Who answers chat.
@@ -23,14 +24,14 @@ const STDERR_BYTES: usize = 2048;
 pub enum Answerer {
     /// A shell command.
     Program(String),
-    /// Whoever sits at the terminal.
+    /// The person at the terminal.
     Person,
-    /// There is neither.
+    /// There is neither a program nor a person.
     Nobody,
 }
 
 impl Answerer {
-    /// The program if there is one, else the person if there is one.
+    /// Chooses the program if there is one, else the person if there is a terminal.
     pub fn choose(program: Option<String>) -> Self {
         match program {
             Some(program) => Self::Program(program),
@@ -87,8 +88,8 @@ fn blocked(reason: &str) -> ChatResult {
     ChatResult { blocked: true, blocked_reason: Some(reason.to_owned()), ..ChatResult::default() }
 }
 
-/// A program that runs on behalf of a caller. When dropped, its whole process group is killed: a
-/// cancelled request leaves nothing behind.
+/// A program that runs for a caller. When this is dropped, its whole process group is killed, so that a cancelled request
+/// leaves no process behind.
 pub struct ProgramRun {
     child: Child,
     group: Option<Pid>,
@@ -96,7 +97,7 @@ pub struct ProgramRun {
 }
 
 impl ProgramRun {
-    /// Starts it in a process group of its own.
+    /// Starts the program in a process group of its own.
     pub fn start(command: &mut Command, name: &str) -> Result<Self, WireError> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         end_with_us(command);
@@ -107,8 +108,8 @@ impl ProgramRun {
         Ok(Self { child, group, name: name.to_owned() })
     }
 
-    /// Feeds it, passes on its output piece by piece, and returns the whole without trailing line
-    /// ends. A failure tells the exit status and the end of stderr.
+    /// Writes `input` to the program, passes on its output piece by piece, and returns all of it without trailing line
+    /// ends. An error contains the exit status and the end of stderr.
     pub async fn collect(
         mut self,
         input: Option<String>,
@@ -119,7 +120,7 @@ impl ProgramRun {
         let stdin = self.child.stdin.take();
         let feed = async {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                // A program that does not read its input is no failure.
+                // It is no error if a program does not read its input.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
             Ok(())
@@ -152,23 +153,26 @@ impl ProgramRun {
         let status = status.map_err(|error| failed(format!("{name} was lost: {error}")))?;
         match status.success() {
             true => Ok(text),
-            false => Err(failed(format!("{name} failed ({status}): {complaint}"))),
+            false => Err(failed(format!(
+                "{name} failed ({}): {complaint}",
+                exit_status::describe(status)
+            ))),
         }
     }
 }
 
 impl Drop for ProgramRun {
     fn drop(&mut self) {
-        // Once the leader has been reaped, the group may belong to somebody else. Until then, dead or
-        // not, it is ours.
+        // Until the leader has been reaped, the process group id belongs to this program, even if the leader is dead.
+        // After that it may be reused.
         if let (Some(group), Some(_)) = (self.group, self.child.id()) {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// Bytes to text, piece by piece: a character that is cut in two waits for its rest, and trailing
-/// line ends wait for what follows them, so that the pieces add up to the whole.
+/// Turns bytes into text piece by piece. An incomplete character is held back until its remaining bytes come, and
+/// trailing line ends until more text follows, so that the pieces add up to the final text.
 #[derive(Default)]
 struct PieceWise {
     whole: String,
@@ -191,8 +195,8 @@ impl PieceWise {
                 _ => self.whole.push(char::REPLACEMENT_CHARACTER),
             }
         }
-        // Only what is new can hold more than line ends: looking at the whole each time would take
-        // quadratic time for a text of nothing else.
+        // Only the new text is searched for something other than line ends: searching all of it each time would take
+        // quadratic time for a text that has only line ends.
         let news = self.whole[known..].trim_end_matches(['\r', '\n']).len();
         if news > 0 {
             piece(&self.whole[self.passed_on..known + news]);
@@ -209,7 +213,7 @@ impl PieceWise {
     }
 }
 
-/// Whether these bytes, at the very end, may be the beginning of a character.
+/// Whether these last bytes may be the beginning of a character.
 fn could_go_on(invalid: &[u8]) -> bool {
     std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none())
 }
@@ -262,7 +266,7 @@ mod tests {
             pids.push(line.trim().parse::<u32>().unwrap());
         }
         drop(run);
-        // The end of their output: both have let go of the pipe, and are about to end.
+        // End of file: both processes have closed the pipe, and are about to end.
         stdout.read_to_end(&mut Vec::new()).await.unwrap();
         let gone = async {
             let is_alive = |pid: &u32| ProcessId::of(*pid).is_some_and(|it| it.is_alive());

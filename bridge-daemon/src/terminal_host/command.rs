@@ -1,4 +1,4 @@
-//! `vscode/executeCommand` without an editor: refused, unless mapped to a program.
+//! `vscode/executeCommand` without an editor: refused, unless `--allow-command` maps the command to a program.
 
 use std::process::Stdio;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::chat::ProgramRun;
 
-/// A command that callers may run, and the shell command that stands for it.
+/// An editor command that callers may run, and the shell command that is run for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedCommand {
     name: String,
@@ -29,7 +29,7 @@ impl FromStr for AllowedCommand {
     }
 }
 
-/// The mapping of a command, or why there is none.
+/// Finds the mapping of an editor command. The error says how to add one.
 pub fn find<'a>(
     allowed: &'a [AllowedCommand],
     name: &str,
@@ -43,7 +43,7 @@ pub fn find<'a>(
     })
 }
 
-/// Runs the program behind a command. Its output is the result: JSON if it is JSON, else text.
+/// Runs the program that an editor command is mapped to. The result is its output, parsed if it is JSON, else as text.
 pub async fn execute(
     command: &AllowedCommand,
     params: &ExecuteCommandParams,
@@ -92,7 +92,7 @@ mod tests {
         assert!(refused.message().contains("--allow-command b="));
         let failed = run("f=echo oops >&2; exit 3;", "f", vec![]).await.unwrap_err();
         assert!(
-            failed.message().contains("exit status: 3") && failed.message().contains("oops"),
+            failed.message().contains("exit code 3") && failed.message().contains("oops"),
             "{failed}"
         );
     }

@@ -1,7 +1,7 @@
-//! Messages to, and questions for, the person at the terminal.
+//! Shows messages to the person at the terminal, and asks questions.
 //!
-//! Messages go to stderr, so that the program's own output stays clean. Control characters are made
-//! visible: a text from elsewhere must not move the cursor or retitle the window.
+//! Messages go to stderr, so that they do not mix with the program's own output. Control characters are made visible: a
+//! text from elsewhere must not move the cursor or change the title of the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -13,15 +13,15 @@ use process_identity::register_readable;
 use rustix::fs::OFlags;
 use tokio::sync::Mutex;
 
-/// Longest answer of a person.
+/// Maximum length of a person's answer.
 const LINE_BYTES: usize = 64 * 1024;
 
-/// Messages in the order in which they came.
+/// Keeps messages in the order in which they came.
 static PRINTING: Mutex<()> = Mutex::const_new(());
-/// One question at a time; messages do not wait for its answer.
+/// Allows one question at a time. Messages do not wait for its answer.
 static ASKING: Mutex<()> = Mutex::const_new(());
 
-/// Shows a message. With buttons, and with somebody there to press one, waits for the choice.
+/// Shows a message. If it has buttons and a person is at the terminal, waits for the choice.
 pub async fn show(params: ShowMessageParams) -> ShowMessageResult {
     print_message(params.level, &params.message).await;
     if params.buttons.is_empty() || !is_attended() {
@@ -37,15 +37,15 @@ pub async fn show(params: ShowMessageParams) -> ShowMessageResult {
     ShowMessageResult { choice: by_number.or(by_name).cloned() }
 }
 
-/// Whether a person sits at a terminal that we may use.
+/// Whether a person is at a terminal that the daemon may use.
 pub fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks the person and returns one line; `None` at end of file, or without a terminal.
+/// Asks the person and returns one line. Returns `None` at end of file, or without a terminal.
 pub async fn ask(question: &str) -> Option<String> {
     let _turn = ASKING.lock().await;
-    // Opened anew: it can be made non-blocking without doing so to the program's own stdin.
+    // The terminal is opened again, so that making it non-blocking does not affect the program's stdin.
     let mut options = std::fs::OpenOptions::new();
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     options.read(true).write(true).custom_flags(flags);
@@ -79,8 +79,8 @@ async fn print_message(level: MessageLevel, message: &str) {
         false => format!("[{name}] {message}\n"),
     };
     let _turn = PRINTING.lock().await;
-    // In one write, so that lines of the program do not fall in between; and not on our own
-    // thread, since a pager that nobody scrolls must not stop the bridge.
+    // In one write, so that it does not mix with lines of the program. In another thread, because a pager that nobody
+    // scrolls must not block the daemon.
     let write = move || io::stderr().write_all(line.as_bytes());
     let _ = tokio::task::spawn_blocking(write).await;
 }

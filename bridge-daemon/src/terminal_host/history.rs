@@ -1,4 +1,4 @@
-//! What was said, by conversation.
+//! The messages of each conversation.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,14 +7,14 @@ use std::time::SystemTime;
 
 use bridge_protocol::methods::{ChatMessage, ChatRole, GetChatHistoryParams, GetChatHistoryResult};
 
-/// Conversations kept; beyond it the one that rested longest is forgotten.
+/// How many conversations are kept. Beyond that, the one that was not used for the longest time is dropped.
 const CONVERSATIONS: usize = 256;
-/// Messages kept of each; beyond it the oldest are forgotten.
+/// How many messages of each conversation are kept. Beyond that, the oldest are dropped.
 const MESSAGES: usize = 200;
-/// Bytes kept of all; beyond it conversations that rested longest are forgotten, and of the last one its
-/// oldest messages.
+/// How many bytes of all conversations are kept. Beyond that, conversations that were not used for the longest time are
+/// dropped; of the last one, its oldest messages.
 const BYTES: usize = 4 << 20;
-/// Messages returned when the caller does not say.
+/// How many messages are returned when the caller gives no limit.
 const DEFAULT_LIMIT: usize = 10;
 
 /// All conversations of this run.
@@ -31,7 +31,7 @@ struct Conversation {
 }
 
 impl History {
-    /// A name that no conversation has.
+    /// Makes up an id that no conversation has.
     pub fn draw_id(&self) -> String {
         format!("conversation-{}", self.next())
     }
@@ -60,7 +60,7 @@ impl History {
         }
     }
 
-    /// The newest messages of a conversation, oldest first; none if it is unknown.
+    /// The newest messages of a conversation, oldest first. Empty if the conversation is unknown.
     pub fn read(&self, params: &GetChatHistoryParams) -> GetChatHistoryResult {
         let all = self.conversations.lock().expect("no holder of this lock panics");
         let messages = all.get(&params.conversation_id).map_or(&[][..], |entry| &entry.messages);

@@ -1,5 +1,5 @@
-//! The host for places without an editor: messages are printed, chat goes to a program or to the
-//! person at the terminal, and commands are refused unless mapped to programs.
+//! The terminal host, for places without an editor: it prints messages, passes chat to a program or to the person at the
+//! terminal, and refuses editor commands unless they are mapped to programs.
 
 mod chat;
 mod command;
@@ -25,7 +25,7 @@ pub use command::AllowedCommand;
 /// The runtime id of this host, which no other host of a run can have.
 pub const RUNTIME_ID: &str = "terminal";
 
-/// Programs that run at once on behalf of callers; further requests wait.
+/// How many programs run for callers at a time. Further requests wait.
 const PROGRAMS: usize = 8;
 
 /// See the [module](self).
@@ -37,7 +37,7 @@ pub struct TerminalHost {
 }
 
 impl TerminalHost {
-    /// A host that answers chat with this command, or else by asking the person.
+    /// Creates a host that answers chat with this command, or without one by asking the person.
     pub fn new(chat_command: Option<String>, commands: Vec<AllowedCommand>) -> Self {
         Self {
             answerer: chat::Answerer::choose(chat_command),
@@ -47,8 +47,8 @@ impl TerminalHost {
         }
     }
 
-    /// Registers, and returns the work of serving, which ends never. The registration comes first, so
-    /// that no call finds the run without a host.
+    /// Registers, and returns the future that serves requests, which never ends. The registration comes first, so that
+    /// no call finds the run without a host.
     pub fn attach(self, hub: &Arc<Hub>) -> impl Future<Output = ()> + Send + 'static {
         let grant = Grant::Host(Arc::new(HostGrant::own(RUNTIME_ID, &["vscode"])));
         let (peer, outbox) = hub.connect(grant, Dialect::JsonRpc);

@@ -60,7 +60,7 @@ fn events_are_read_in_both_dialects() {
             Some(3),
         ),
     ] {
-        let Ok(Message::Event(event)) = Message::parse(text) else { panic!("{text}") };
+        let Ok(Message::DapEvent(event)) = Message::parse(text) else { panic!("{text}") };
         assert_eq!(
             (&*event.name, event.body.unwrap().get(), event.client),
             ("e", r#"{"a":1}"#, client)

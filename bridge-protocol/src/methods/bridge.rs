@@ -20,8 +20,8 @@ methods! {
     /// `bridge/tail`: subscribes this connection to `bridge/request` notifications. Each request that ends
     /// gives one, with a [`RequestRecord`].
     Tail = "bridge/tail": Empty => Empty { needs: [], within: Talk };
-    /// `bridge/createToken`: makes a token with a subset of the caller's own rights. It is valid until the
-    /// session ends.
+    /// `bridge/createToken`: makes a token, which is valid until the session ends. [`CreateTokenParams`] says what it
+    /// can allow.
     CreateToken = "bridge/createToken": CreateTokenParams => CreateTokenResult { needs: [], within: Talk };
     /// `bridge/status`: connections, runtimes, requests in flight and counters of the daemon.
     Status = "bridge/status": Empty => StatusResult { needs: [], within: Talk };
@@ -62,7 +62,8 @@ pub struct HelloResult {
     pub rights: Option<Rights>,
 }
 
-/// Parameters of `bridge/createToken`: a subset of what the caller's own token allows.
+/// Parameters of `bridge/createToken`. A new token allows at most what the caller's own token allows, with one exception:
+/// the session's own host token can make tokens for any tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum CreateTokenParams {

@@ -1,11 +1,10 @@
 /**
- * One conversation with a daemon over one transport: ids, answers that are awaited, requests that
- * are being worked on.
+ * One connection to a daemon over one transport: our own requests that wait for answers, and the daemon's requests
+ * that are being served.
  *
- * Every request from the daemon gets exactly one answer as long as the transport lives. A handler
- * that throws fails its own request and nothing else; text that is no message is logged and
- * dropped. When the transport ends, all that was under way ends with it: handlers are told by
- * their signal, our own requests are rejected.
+ * Every request from the daemon gets exactly one answer as long as the transport lives. A handler that throws fails
+ * its own request and nothing else. Text that is not a message is logged and dropped. When the transport ends, the
+ * signals of all handlers are aborted, and our own requests are rejected.
  */
 
 import { AnsweredError, BridgeError, cancelled, toErrorObject } from './errors';
@@ -22,7 +21,7 @@ import {
 } from './protocol';
 import type { Transport, TransportEnd } from './transport';
 
-/** What a handler gets to know about the request that it works on. */
+/** What a handler gets beside the method and params of a request. */
 export interface Call {
   /** Aborted when the caller cancelled, its deadline passed, or the connection ended. */
   readonly signal: AbortSignal;
@@ -30,10 +29,10 @@ export interface Call {
   readonly progress: (value: unknown) => void;
 }
 
-/** Carries out one request. What it returns is the result; what it throws is the error. */
+/** Serves one request. Its return value is the result; a thrown value becomes the error. */
 export type Dispatch = (method: string, params: unknown, call: Call) => Promise<unknown>;
 
-/** Where lines for the log go. Payloads never go there: they are the user's own. */
+/** The log. Payloads are never logged: they are private to the user. */
 export interface Log {
   debug(message: string): void;
   info(message: string): void;
@@ -68,7 +67,10 @@ export class Connection {
     };
   }
 
-  /** Asks the daemon. Rejects with an {@link AnsweredError}, after `timeout`, or at the end. */
+  /**
+   * Sends a request to the daemon. Rejects with an {@link AnsweredError}, after `timeout`, or when the connection
+   * ends.
+   */
   async request(method: string, params: unknown, timeout: number): Promise<unknown> {
     if (this.ended) {
       throw new Error(`the connection ended before ${method} was sent`);
@@ -144,7 +146,7 @@ export class Connection {
       controller.signal.throwIfAborted();
       answer = bounded(id, printResult(id, result));
     } catch (thrown) {
-      // After an abort the reason of the abort is the truth, whatever the handler made of it.
+      // After an abort, the reason of the abort counts, not the error that the handler made of it.
       const error = toErrorObject(controller.signal.aborted ? controller.signal.reason : thrown);
       answer = printFailure(id, error);
       outcome = `failed with ${error.code}`;
@@ -168,7 +170,7 @@ export class Connection {
   }
 }
 
-/** The daemon would end the connection over an answer that is too big: say so instead. */
+/** Replaces an answer that is too big by an error: the daemon would close the connection. */
 function bounded(id: Id, answer: string): string {
   if (answer.length <= MESSAGE_BYTES / 3 || Buffer.byteLength(answer) <= MESSAGE_BYTES) {
     return answer;

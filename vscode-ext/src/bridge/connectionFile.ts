@@ -1,8 +1,8 @@
 /**
  * The private files by which a window finds a daemon, as PROTOCOL.md section 1 describes them.
  *
- * A file counts only if it is a regular file of ours that nobody else can read and its process is
- * alive. This side only reads: daemons write and remove their files themselves.
+ * A file counts only if it is a regular file of this user that nobody else can read, and its process is alive. The
+ * extension only reads: daemons write and remove their files themselves.
  */
 
 import {
@@ -25,12 +25,12 @@ import type { Endpoint } from './webSocketTransport';
 
 const SCHEMA = 1;
 
-/** Larger files are none of ours. */
+/** A larger file is not a connection file. */
 const FILE_BYTES = 64 * 1024;
 
 const SESSION = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** What `{session}.json` says that a window needs to know. */
+/** The members of `{session}.json` that a window needs. */
 export interface ConnectionFile {
   readonly session: string;
   readonly pid: number;
@@ -46,7 +46,7 @@ export interface ConnectionFile {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the files of this user belong. */
+/** The directory of this user's connection files. */
 export function locateDirectory(env: Environment): string {
   const absolute = (name: string): string | undefined => {
     const value = env[name];
@@ -87,7 +87,7 @@ export function listConnectionFiles(directory: string): ConnectionFile[] {
     .sort((a, b) => b.startedAt - a.startedAt);
 }
 
-/** Where to connect as host, if the daemon of this session is alive. */
+/** The address and host token of a session, if its daemon is alive. */
 export function readEndpoint(directory: string, session: string): Endpoint | undefined {
   const file = readConnectionFile(directory, session);
   const hostToken = readFile(directory, session, `${session}.host.json`)?.['hostToken'];
@@ -95,8 +95,8 @@ export function readEndpoint(directory: string, session: string): Endpoint | und
 }
 
 /**
- * Waits until the daemon of a session has published its file. The file appears complete or not at
- * all, so its first sight is enough. Rejects when the signal aborts, with the signal's reason.
+ * Waits until the daemon of a session has published its file. The file appears complete or not at all, so it can be
+ * read as soon as it exists. Rejects when the signal aborts, with the signal's reason.
  */
 export async function awaitConnectionFile(
   directory: string,
@@ -104,7 +104,7 @@ export async function awaitConnectionFile(
   signal: AbortSignal,
 ): Promise<ConnectionFile> {
   signal.throwIfAborted();
-  // The daemon makes the directory too; there must be one now to be watched.
+  // The daemon also creates the directory, but it must exist now to be watched.
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   return new Promise((resolve, reject) => {
     const look = (): void => {
@@ -124,15 +124,15 @@ export async function awaitConnectionFile(
       signal.removeEventListener('abort', abort);
     };
     signal.addEventListener('abort', abort);
-    // It may have been there before the watch began.
+    // The file may have existed before the watch began.
     look();
   });
 }
 
-/** How often to look where the system cannot watch. */
+/** Interval of polling where the directory cannot be watched. */
 const LOOK_MS = 250;
 
-/** Calls `look` after each change of a directory; returns how to stop. */
+/** Calls `look` after each change of a directory. Returns a function that stops watching. */
 export function onChange(directory: string, look: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;
   const lookNowAndThen = (): void => {
@@ -146,7 +146,7 @@ export function onChange(directory: string, look: () => void): () => void {
       clearInterval(timer);
     };
   } catch {
-    // Linux has a limit on watches for each user, and it can be used up.
+    // Linux limits the number of watches per user, and the limit may be reached.
     lookNowAndThen();
     return () => {
       clearInterval(timer);
@@ -185,7 +185,7 @@ function readPrivateFile(file: string): Record<string, unknown> | undefined {
     const content: unknown = JSON.parse(readFileSync(handle, 'utf8'));
     return isObject(content) ? content : undefined;
   } catch {
-    // Gone in the meantime, or none of ours.
+    // The file has been removed in the meantime, or is not a connection file.
     return undefined;
   } finally {
     if (handle !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Errors that a caller sees. The codes are those of PROTOCOL.md that a host gives or reads; one
- * function turns anything that was thrown into an error object.
+ * Errors that a caller sees. The codes are those of PROTOCOL.md that a host sends or reads. One function turns any
+ * thrown value into an error object.
  */
 
 import type { ErrorObject } from './protocol';
@@ -11,7 +11,7 @@ export const CODES = {
   InvalidParams: -32602,
   InternalError: -32603,
   OversizedResponse: -32008,
-  /** The command of the editor itself failed. JSON-RPC leaves this code to the server. */
+  /** The editor command itself failed. JSON-RPC leaves this code to the server. */
   CommandFailed: -32000,
   Timeout: -32052,
   NotAllowed: -32054,
@@ -22,7 +22,7 @@ export const CODES = {
 
 export type ErrorKind = keyof typeof CODES;
 
-/** A failure with a kind for programs and a sentence for people. */
+/** An error with a kind for programs and a sentence for people. */
 export class BridgeError extends Error {
   override readonly name = 'BridgeError';
 
@@ -45,7 +45,7 @@ export class AnsweredError extends Error {
   }
 }
 
-/** What the caller is told about something that was thrown. */
+/** The error object for a thrown value. */
 export function toErrorObject(thrown: unknown): ErrorObject {
   if (thrown instanceof BridgeError) {
     const data = { ...thrown.facts, kind: thrown.kind, retryable: false };

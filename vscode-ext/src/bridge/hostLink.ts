@@ -1,7 +1,7 @@
 /**
- * A window's place as host of one run: connects, registers, serves, and comes back under the same
- * runtime id when the connection is lost. It ends when the daemon ends, when another window takes
- * the place, when the daemon refuses us, or when we leave.
+ * Makes a window a host of one run: connects, registers, serves, and reconnects with the same runtime id when the
+ * connection is lost. It ends when the daemon ends, when another window registers the same id, when the daemon
+ * refuses the connection, or with `detach`.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,13 +14,13 @@ import { CLOSE, RefusedError, type Transport, type TransportEnd } from './transp
 import type { Endpoint } from './webSocketTransport';
 
 export type LinkEnd =
-  /** The daemon said goodbye, as it does when its run is over. */
+  /** The daemon closed the connection because its run is over. */
   | { readonly kind: 'daemonEnded' }
-  /** The daemon is gone without a word. */
+  /** The daemon has gone without a close frame. */
   | { readonly kind: 'daemonGone' }
-  /** Another window has taken this runtime id. */
+  /** Another window has registered this runtime id. */
   | { readonly kind: 'replaced' }
-  /** The daemon does not want us, and will not change its mind. */
+  /** The daemon refused the connection, and would refuse it again. */
   | { readonly kind: 'refused'; readonly message: string }
   /** `detach` was called. */
   | { readonly kind: 'detached' };
@@ -32,9 +32,9 @@ export type LinkState =
 
 export interface LinkOptions {
   readonly runtimeId: string;
-  /** What the window says of itself at this moment. */
+  /** Describes the window as it is now. */
   readonly registration: () => Registration;
-  /** Where the daemon is, looked up before each attempt. `undefined`: it is not running. */
+  /** Looks up the daemon before each attempt. Returns `undefined` if it is not running. */
   readonly locate: () => Endpoint | undefined;
   readonly connect: (endpoint: Endpoint) => Promise<Transport>;
   readonly dispatch: Dispatch;
@@ -42,7 +42,7 @@ export interface LinkOptions {
   readonly onState: (state: LinkState) => void;
 }
 
-/** The daemon answers its own methods at once; this only guards against one that hangs. */
+/** Timeout of the daemon's own methods. It answers them at once, so this only guards against one that hangs. */
 const ANSWER_MS = 10_000;
 
 export class HostLink {
@@ -59,7 +59,7 @@ export class HostLink {
     return this.current;
   }
 
-  /** Tells the daemon what has changed, such as the focus. A lost connection tells it anyway. */
+  /** Sends changes, such as the focus, to the daemon. After a lost connection, the next registration sends them. */
   async update(changed: Partial<Registration>): Promise<void> {
     if (this.current.kind === 'attached') {
       await this.connection?.request('runtime/update', changed, ANSWER_MS).catch((error: unknown) => {
@@ -68,7 +68,7 @@ export class HostLink {
     }
   }
 
-  /** Leaves the daemon for good. */
+  /** Closes the connection and does not reconnect. */
   async detach(): Promise<void> {
     this.leaving.abort();
     this.connection?.close();
@@ -76,7 +76,7 @@ export class HostLink {
   }
 
   private async live(): Promise<void> {
-    // Let the constructor return first, so that `onState` finds the link assigned.
+    // Let the constructor return first, so that the link is assigned when `onState` is called.
     await Promise.resolve();
     this.enter({ kind: 'ended', end: await this.serveUntilTheEnd() });
   }

@@ -1,15 +1,15 @@
-/** What the system says about a process. */
+/** Facts about processes from the operating system. */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 interface Stat {
   readonly parent: number;
-  /** Clock ticks between boot and the start of the process: with the pid, a name never reused. */
+  /** Start of the process in clock ticks since boot. Pid and start together identify a process. */
   readonly start: number;
 }
 
-/** Whether this very process, not a later one with the same pid, is alive. */
+/** Whether the process with this pid and start is alive. A later process with the same pid does not count. */
 export function isAlive(pid: number, start: number): boolean {
   return process.platform === 'linux' ? readStat(pid)?.start === start : exists(pid);
 }
@@ -26,7 +26,7 @@ export function parentOf(pid: number): number | undefined {
   }
 }
 
-/** A process tree is never as deep as this. */
+/** Limit for the depth of the process tree. */
 const DEPTH = 64;
 
 /** The process itself, its parent, and so on. */
@@ -49,7 +49,7 @@ function readStat(pid: number): Stat | undefined {
   } catch {
     return undefined;
   }
-  // The second field, the program's name, may hold spaces and brackets.
+  // The second field, the program's name in parentheses, may itself contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const dead = fields[0] === 'Z' || fields[0] === 'X';
   return dead ? undefined : { parent: Number(fields[1]), start: Number(fields[19]) };
@@ -57,7 +57,7 @@ function readStat(pid: number): Stat | undefined {
 
 function exists(pid: number): boolean {
   try {
-    // Signal 0 only asks.
+    // Signal 0 only checks whether the process exists.
     return process.kill(pid, 0);
   } catch {
     return false;

@@ -1,6 +1,7 @@
 /**
- * The wire as a host sees it: messages as text, and names. The types of all methods are in `methods/`. Both mirror the
- * `bridge-protocol` crate and PROTOCOL.md; messages in `tests/wire` keep the mirrors equal.
+ * The part of the wire that a host needs: parsing and printing of messages, and names. The types of all methods are in
+ * `methods/`. Both mirror the crate `bridge-protocol` and PROTOCOL.md; all suites check the same messages of
+ * `tests/wire`.
  */
 
 import type { RegisterParams } from './methods/runtime';
@@ -14,7 +15,7 @@ export type {
   ShowMessageResult,
 } from './methods/vscode';
 
-/** Version that `bridge/hello` negotiates. */
+/** The protocol version that `bridge/hello` negotiates. */
 export const PROTOCOL_VERSION = 1;
 
 /** Largest message text in bytes. The daemon closes a connection that sends more. */
@@ -40,7 +41,7 @@ export function canonicalMethod(name: string): Method | undefined {
   return METHODS.find((method) => method === `vscode/${camel}`);
 }
 
-/** How long a request may take that names no `timeout`, in milliseconds. */
+/** Timeout in milliseconds of a request that names none. */
 export function defaultTimeout(method: Method | undefined): number {
   return method === 'vscode/executeCommand' ? 10_000 : 30_000;
 }
@@ -48,7 +49,7 @@ export function defaultTimeout(method: Method | undefined): number {
 /** The answer of a window, which always names the conversation. */
 export type ChatResult = AnyChatResult & { readonly conversationId: string };
 
-/** What a window says of itself with `runtime/register` and `runtime/update`. */
+/** The description of a window in `runtime/register` and `runtime/update`. */
 export type Registration = Required<Omit<RegisterParams, 'runtimeId' | 'edge'>>;
 
 /** An id as its sender wrote it. */
@@ -68,7 +69,7 @@ export type Message =
   | { readonly kind: 'failure'; readonly id: Id | null; readonly error: ErrorObject }
   | { readonly kind: 'invalid'; readonly reason: string };
 
-/** Reads one message. Never throws: text that is no message is `invalid`. */
+/** Parses one message. Never throws: text that is not a message is `invalid`. */
 export function parse(text: string): Message {
   let value: unknown;
   try {

@@ -1,11 +1,11 @@
-/** The transport over a real socket. */
+/** The transport over a WebSocket. */
 
 import WebSocket from 'ws';
 
 import { MESSAGE_BYTES } from './protocol';
 import { RefusedError, type Transport, type TransportEnd } from './transport';
 
-/** Where a daemon listens, and what opens the door for a host. */
+/** The address of a daemon, and the token for hosts. */
 export interface Endpoint {
   /** `ws://127.0.0.1:PORT/`, or `unix:PATH`. */
   readonly addr: string;
@@ -13,10 +13,10 @@ export interface Endpoint {
   readonly hostToken: string;
 }
 
-/** A daemon on the same machine answers at once or is in trouble. */
+/** Timeout of the handshake. A daemon on the same machine normally answers at once. */
 const HANDSHAKE_MS = 5_000;
 
-/** Connects as host. The token travels in a header, so no URL ever holds it. */
+/** Connects as host. The token is sent in a header, so that it is in no URL. */
 export function connectWebSocket(endpoint: Endpoint): Promise<Transport> {
   const socket = new WebSocket(url(endpoint.addr), {
     headers: {
@@ -32,7 +32,8 @@ export function connectWebSocket(endpoint: Endpoint): Promise<Transport> {
       response.destroy();
       reject(new RefusedError(response.statusCode ?? 0));
     });
-    // Stays for the socket's life: after the handshake, `close` follows each error and tells all.
+    // This listener stays for the life of the socket. After the handshake each error is followed by `close`, which
+    // reports the end.
     socket.on('error', reject);
     socket.once('open', () => {
       resolve(new WebSocketTransport(socket));
@@ -45,7 +46,7 @@ class WebSocketTransport implements Transport {
   onEnd: (end: TransportEnd) => void = () => undefined;
 
   constructor(private readonly socket: WebSocket) {
-    // The daemon sends text frames only; ws hands them over as one buffer.
+    // The daemon sends text frames only, and ws delivers each as one buffer.
     socket.on('message', (data: Buffer) => {
       this.onMessage(data.toString('utf8'));
     });

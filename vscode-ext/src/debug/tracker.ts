@@ -1,5 +1,5 @@
 /**
- * The debug path: the adapter of a net asks by `customRequest` events, and gets its answers as
+ * The debug path: the debug adapter of a net sends requests as `customRequest` events, and gets the answers as
  * `customRequestResponse` requests. No daemon is involved, so the deadlines are kept here.
  */
 
@@ -10,7 +10,7 @@ import { canonicalMethod, defaultTimeout, isObject } from '../bridge/protocol';
 import type { Window } from '../ctx';
 import { handle } from '../handlers';
 
-/** The event as the adapter sends it. */
+/** The body of the adapter's event. */
 interface CustomRequest {
   readonly requestId: number | string;
   readonly type: string;
@@ -84,7 +84,7 @@ function customRequest(message: unknown): CustomRequest | undefined {
   return { requestId: body['requestId'] as number | string, type: body['type'], params: body['params'] };
 }
 
-/** Aborts when the time is over that the request names, or that its method has by default. */
+/** Aborts after the timeout of the request, or after the default of its method. */
 function deadline(type: string, params: unknown): AbortSignal {
   const method = canonicalMethod(type);
   const named = isObject(params) ? Number(params['timeout'] ?? 0) : 0;

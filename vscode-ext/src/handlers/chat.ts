@@ -1,8 +1,8 @@
 /**
  * `vscode/chat`: asks a language model of the editor and streams its answer.
  *
- * That nobody answers (no model, no consent, a refusal) is an ordinary result, marked `blocked`
- * with a reason that a person can act upon. Only what was really said goes into the history.
+ * If no model answers (no model, no consent, a refusal), that is a result, not an error: it is marked `blocked` and has
+ * a reason that a person can act on. Only real answers go into the history.
  */
 
 import * as vscode from 'vscode';
@@ -15,7 +15,10 @@ import { chooseModel } from './chatModel';
 import { readChatParams } from './params';
 import { forPerson } from './waiting';
 
-/** English has about four; fewer are on the safe side, and nothing breaks when it is exceeded. */
+/**
+ * Assumed number of characters per token of a model. English has about four; a smaller number is on the safe side, and
+ * nothing breaks if the limit is exceeded.
+ */
 const CHARACTERS_PER_TOKEN = 3;
 
 export async function chat(ctx: Ctx, params: unknown): Promise<ChatResult> {
@@ -64,15 +67,15 @@ export async function chat(ctx: Ctx, params: unknown): Promise<ChatResult> {
 }
 
 /**
- * The models to choose from: the one with this id, or all. With each model that needs consent the editor
- * looks up whether it was given, which takes a tenth of a second.
+ * The models to choose from: the one with this id, or all. For each model that needs consent, the editor checks whether
+ * it was given, which takes a tenth of a second.
  */
 async function offeredModels(name: string): Promise<vscode.LanguageModelChat[]> {
   const named = name !== '' ? await vscode.lm.selectChatModels({ id: name }) : [];
   return named.length > 0 ? named : vscode.lm.selectChatModels();
 }
 
-/** Sends the conversation and collects the answer, passing it on piece by piece. */
+/** Sends the conversation to the model, passes the answer on piece by piece, and returns all of it. */
 async function ask(
   ctx: Ctx,
   model: vscode.LanguageModelChat,
@@ -96,7 +99,7 @@ async function ask(
       response += text;
       ctx.progress({ text });
     }
-    // A model may end its answer early, as if it were complete, when it is cancelled.
+    // A cancelled model may end its answer early, as if it were complete.
     ctx.signal.throwIfAborted();
     return response;
   } finally {

@@ -1,6 +1,6 @@
 /**
- * What was said in the conversations of this window. It lives in memory only: prompts are the
- * user's own and are not written anywhere.
+ * The messages of the conversations of this window. They are kept in memory only: prompts are private to the user, and
+ * are not written to disk.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -9,21 +9,21 @@ import type { ChatHistoryMessage, ChatHistoryResult } from '../bridge/protocol';
 import type { Ctx } from '../ctx';
 import { readChatHistoryParams } from './params';
 
-/** Conversations kept; the one that was used longest ago is forgotten first. */
+/** How many conversations are kept. The one that was not used for the longest time is dropped first. */
 const CONVERSATIONS = 200;
 
-/** Messages kept of one conversation; the oldest are forgotten first. */
+/** How many messages of a conversation are kept. The oldest are dropped first. */
 const MESSAGES = 400;
 
 export class ChatHistory {
-  /** In the order of their last use. */
+  /** The conversations in the order of their last use. */
   private readonly conversations = new Map<string, ChatHistoryMessage[]>();
 
   newConversationId(): string {
     return `conv-${randomUUID()}`;
   }
 
-  /** Everything that is kept of a conversation, oldest first. */
+  /** All messages that are kept of a conversation, oldest first. */
   messages(conversationId: string): readonly ChatHistoryMessage[] {
     return this.conversations.get(conversationId) ?? [];
   }
@@ -44,7 +44,7 @@ export class ChatHistory {
     return messages.slice(start);
   }
 
-  /** Adds a question and its answer together, so that no question stands alone. */
+  /** Adds a question and its answer together, so that there is no question without an answer. */
   add(conversationId: string, question: string, answer: string, askedAt: number, answeredAt: number): void {
     const messages = [
       ...this.messages(conversationId),

@@ -1,6 +1,6 @@
-/** Which language model answers: the caller's, the setting's, the first. */
+/** Chooses the language model: the one that the caller names, else the one in the setting, else the first. */
 
-/** What can be chosen by. */
+/** The names by which a model can be chosen. */
 export interface ModelNames {
   readonly id: string;
   readonly name: string;
@@ -12,7 +12,7 @@ export type ModelChoice<M> =
   | { readonly kind: 'none' }
   | { readonly kind: 'unknown'; readonly wanted: string };
 
-/** An exact name wins over a part of one; upper and lower case are alike in the latter. */
+/** Chooses a model. An exact name comes before a part of a name, for which case does not matter. */
 export function chooseModel<M extends ModelNames>(
   offered: readonly M[],
   wanted: string | undefined,

@@ -1,18 +1,18 @@
-/** Whether a run may execute a command of the editor. */
+/** Decides whether a run may execute an editor command. */
 
 import { isObject } from '../bridge/protocol';
 
-/** From loose to strict. */
+/** The decisions, from loose to strict. */
 const DECISIONS = ['allow', 'ask', 'deny'] as const;
 
 export type Decision = (typeof DECISIONS)[number];
 
-/** One value of the setting `evolve.commands.policy`: for all commands, or by patterns. */
+/** A value of the setting `evolve.commands.policy`: one decision for all commands, or decisions by patterns. */
 export type Policy = Decision | Readonly<Record<string, Decision>>;
 
-/** The values of the setting. What is not set is `undefined`. */
+/** The values of the setting by layer. A layer without a value is `undefined`. */
 export interface PolicyLayers {
-  /** The user's own, which a workspace can tighten but never loosen. */
+  /** The user's value. A workspace can make it stricter, but never looser. */
   readonly user: unknown;
   readonly workspace: readonly unknown[];
   readonly trusted: boolean;
@@ -28,7 +28,7 @@ export function decide(command: string, layers: PolicyLayers): Decision {
   return DECISIONS[Math.max(...decisions)] ?? 'deny';
 }
 
-/** The first pattern that fits decides. A command that nobody thought of is asked about. */
+/** The first matching pattern decides. Without one, the person is asked. */
 function decideBy(policy: Policy, command: string): Decision {
   if (typeof policy === 'string') {
     return policy;
@@ -37,13 +37,13 @@ function decideBy(policy: Policy, command: string): Decision {
   return fitting ? fitting[1] : 'ask';
 }
 
-/** `*` stands for any text, everything else for itself. */
+/** Whether a pattern matches, in which `*` stands for any text. */
 function fits(pattern: string, command: string): boolean {
   const parts = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`, 's').test(command);
 }
 
-/** A value that is neither is a mistake of its writer: it must not open anything. */
+/** Whether a value is valid. An invalid value is a mistake in the settings, and must not allow anything. */
 function isPolicy(value: unknown): value is Policy {
   return isDecision(value) || (isObject(value) && Object.values(value).every(isDecision));
 }

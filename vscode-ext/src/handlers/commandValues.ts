@@ -1,9 +1,9 @@
 /**
- * Values of commands between JSON and the editor.
+ * Converts arguments and results of editor commands between JSON and objects of the editor.
  *
- * Commands want real URIs, positions and ranges. Arguments of these exact shapes are revived:
+ * Commands expect real URIs, positions and ranges. Arguments of exactly these shapes are converted:
  * `{"$uri": "file:///…"}` or a URI as this module prints it, `{line, character}`, `{start, end}`,
- * `{uri, range}`. Everything else stays what it is; in particular texts stay texts.
+ * `{uri, range}`. Everything else stays unchanged; in particular, strings stay strings.
  */
 
 import * as vscode from 'vscode';
@@ -23,13 +23,13 @@ const URI_MEMBERS = [
   '_sep',
 ];
 
-/** Deeper results are cut: the daemon accepts 128 levels, the envelope included. */
+/** Maximum depth of results. Deeper ones are cut, because the daemon accepts 128 levels, including the envelope. */
 const DEPTH = 100;
 
-/** Results with more values than this are no answer to a question. */
+/** Maximum number of values in a result. A larger result is an error. */
 const VALUES = 500_000;
 
-/** Turns an argument as it came in JSON into what commands expect. */
+/** Converts an argument from JSON into what commands expect. */
 export function revive(value: unknown): unknown {
   if (Array.isArray(value)) {
     return value.map(revive);
@@ -70,9 +70,9 @@ export function revive(value: unknown): unknown {
 }
 
 /**
- * Turns whatever a command returned into plain JSON values. Functions and symbols are left out;
- * what contains itself, is too deep or cannot be read is replaced by a text that says so. Throws
- * only over a result without end.
+ * Converts the return value of a command into plain JSON values. Functions and symbols are left out. A value that
+ * contains itself, is too deep or cannot be read is replaced by a text that says so. Throws only if there are too many
+ * values.
  */
 export function plain(value: unknown): unknown {
   let values = 0;

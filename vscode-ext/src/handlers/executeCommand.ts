@@ -1,4 +1,4 @@
-/** `vscode/executeCommand`: runs a command of the editor, if the policy allows it. */
+/** `vscode/executeCommand`: runs an editor command, if the policy allows it. */
 
 import * as vscode from 'vscode';
 
@@ -11,7 +11,7 @@ import { plain, revive } from './commandValues';
 import { readExecuteCommandParams } from './params';
 import { forPerson, whileWanted } from './waiting';
 
-/** As much of the arguments as fits into a question. */
+/** How many characters of the arguments the question shows. */
 const SHOWN_ARGUMENTS = 200;
 
 export async function executeCommand(ctx: Ctx, params: unknown): Promise<ExecuteCommandResult> {
@@ -21,7 +21,7 @@ export async function executeCommand(ctx: Ctx, params: unknown): Promise<Execute
   const args = request.args.map(revive);
   let result: unknown;
   try {
-    // Commands cannot be called back: when the caller has gone, nobody reads what they return.
+    // Commands cannot be cancelled. When nobody waits any more, the result is dropped.
     result = await whileWanted(ctx.signal, vscode.commands.executeCommand(command, ...args));
   } catch (error) {
     ctx.signal.throwIfAborted();

@@ -1,4 +1,4 @@
-/** The table of handlers. The bridge of a run and the debug adapter both end here. */
+/** The table of handlers. Requests of runs and of the debug adapter both come here. */
 
 import { unknownMethod } from '../bridge/errors';
 import { canonicalMethod, type Method } from '../bridge/protocol';
@@ -8,7 +8,7 @@ import { getChatHistory } from './chatHistory';
 import { executeCommand } from './executeCommand';
 import { showMessage } from './showMessage';
 
-/** Carries out one request for whoever asked. What it throws is the caller's error. */
+/** Serves one request. A thrown value becomes the caller's error. */
 export type Handler = (ctx: Ctx, params: unknown) => Promise<object>;
 
 const HANDLERS: Readonly<Record<Method, Handler>> = {

@@ -1,4 +1,4 @@
-/** Reads the parameters of requests. Each error names the parameter and what it should be. */
+/** Checks the parameters of requests. Each error names the parameter and what it should be. */
 
 import { BridgeError } from '../bridge/errors';
 import type {
@@ -10,12 +10,12 @@ import type {
 } from '../bridge/methods/vscode';
 import { isObject } from '../bridge/protocol';
 
-/** Parameters with their defaults. The deadline is the connection's business. */
+/** Parameters with defaults filled in, and without the timeout, which the connection handles. */
 type Complete<Params> = Required<Omit<Params, 'timeout'>>;
 
 const LEVELS: readonly MessageLevel[] = ['info', 'warning', 'error'];
 
-/** Messages of a conversation that are returned when the caller names no limit. */
+/** How many messages of a conversation are returned when the caller gives no limit. */
 const HISTORY_LIMIT = 10;
 
 export function readChatParams(params: unknown): Omit<ChatParams, 'timeout'> {
@@ -37,7 +37,7 @@ export function readShowMessageParams(params: unknown): Complete<ShowMessagePara
   }
   return {
     message: text(members, 'message'),
-    // Callers of the original project rely on it: a level that we do not know is shown as info.
+    // An unknown level is shown as info: callers of the original project rely on it.
     level: LEVELS.find((level) => level === members['level']) ?? 'info',
     buttons: buttons as string[],
   };

@@ -1,4 +1,4 @@
-/** `vscode/showMessage`: a notification, with buttons if the caller wants a choice. */
+/** `vscode/showMessage`: shows a notification, with buttons if the caller gives some. */
 
 import * as vscode from 'vscode';
 
@@ -7,7 +7,7 @@ import type { Ctx } from '../ctx';
 import { readShowMessageParams } from './params';
 import { forPerson } from './waiting';
 
-/** A notification is no place for more. */
+/** Maximum number of characters of a message. Longer ones are cut. */
 const MESSAGE_LENGTH = 2_000;
 
 type Show = (message: string, ...buttons: string[]) => Thenable<string | undefined>;
@@ -18,7 +18,7 @@ const SHOW: Readonly<Record<MessageLevel, Show>> = {
   error: vscode.window.showErrorMessage,
 };
 
-/** Answers at once; with buttons, when one is pressed or the message is dismissed. */
+/** Answers at once or, with buttons, when one is pressed or the message is dismissed. */
 export async function showMessage(ctx: Ctx, params: unknown): Promise<ShowMessageResult> {
   const { message, level, buttons } = readShowMessageParams(params);
   const short = message.length > MESSAGE_LENGTH ? `${message.slice(0, MESSAGE_LENGTH)}…` : message;

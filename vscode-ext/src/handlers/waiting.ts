@@ -1,11 +1,11 @@
-/** Waiting for something that cannot be called back: a person, a command, a model. */
+/** Waits for something that cannot be cancelled: a person, a command, a model. */
 
 import type { Ctx } from '../ctx';
 
-/** Well below the shortest default deadline, which each sign of life starts anew. */
+/** Interval of progress values. Well below the shortest default timeout, which each of them restarts. */
 const SIGN_OF_LIFE_MS = 4_000;
 
-/** Waits, but no longer than the caller does: then the reason of the abort is thrown. */
+/** Waits for `work`, but no longer than the caller does. After an abort, the reason of the abort is thrown. */
 export async function whileWanted<T>(signal: AbortSignal, work: Thenable<T>): Promise<T> {
   signal.throwIfAborted();
   let abort: (() => void) | undefined;
@@ -25,8 +25,8 @@ export async function whileWanted<T>(signal: AbortSignal, work: Thenable<T>): Pr
 }
 
 /**
- * The same for a person, who may need longer than a default deadline: progress values keep the
- * request alive, unless the caller has named a limit of its own.
+ * Waits for a person as {@link whileWanted} does. A person may need longer than the default timeout, so progress values
+ * keep restarting it. A timeout that the caller has chosen stays.
  */
 export async function forPerson<T>(
   ctx: Pick<Ctx, 'signal' | 'progress'>,

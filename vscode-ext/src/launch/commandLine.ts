@@ -1,8 +1,8 @@
-/** The command lines of a run: what runs, the bridge round it, and the terminal round both. */
+/** The command line of a run: the program, the daemon that runs it, and the script that keeps the terminal open. */
 
 import path from 'node:path';
 
-/** What a template may refer to. */
+/** The variables that a template may use. */
 export interface Variables {
   readonly python: string;
   readonly file: string;
@@ -21,7 +21,7 @@ export function variables(python: string, file: string, workspaceFolder: string)
   };
 }
 
-/** Fills in the template of `evolve.run.command`. Throws with a sentence about what is wrong. */
+/** Fills in the template of `evolve.run.command`. Throws an error that says what is wrong with it. */
 export function expand(template: readonly string[], known: Variables): string[] {
   return template.map((item) =>
     item.replace(/\$\{([^}]*)\}/g, (_, name: string) => {
@@ -42,13 +42,13 @@ export function defaultTemplate(engine: boolean): string[] {
 export interface BridgeOptions {
   readonly daemon: string;
   readonly session: string;
-  /** 0: any free port. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly logFile: string;
   readonly logLevel: string;
 }
 
-/** The bridge round a command: one process tree with one life. */
+/** Wraps a command in `bridge-daemon run`, so that daemon and program end together. */
 export function withBridge(command: readonly string[], options: BridgeOptions): string[] {
   const { daemon, session, port, logFile, logLevel } = options;
   const fixedPort = port === 0 ? [] : ['--port', String(port)];
@@ -65,10 +65,10 @@ export interface TerminalProgram {
 }
 
 /**
- * The editor closes a terminal in the moment in which its program ends, and all that was printed
- * is gone. This script stays behind the program until the person has read it. Nothing is ever
- * quoted: the command arrives as arguments. The trap lets Ctrl-C end the program but not the
- * script. The exit code goes to a file, by a rename, so that it is read whole.
+ * The editor closes a terminal as soon as its program ends, and the output is gone. This script runs the program and
+ * then waits until the person has read the output. The command is passed as arguments, so nothing needs to be quoted.
+ * The trap lets Ctrl-C end the program but not the script. The exit code is written to a file by a rename, so that it
+ * is never read half-written.
  */
 const STAY_OPEN = `
 exit_file=$1
@@ -81,7 +81,7 @@ printf '\\n\\033[2mThe run has ended with exit code %s. Press Enter to close thi
 read -r _
 `;
 
-/** Keeps the terminal of a command open, and tells its exit code in a file. */
+/** Keeps the terminal of a command open, and writes its exit code to a file. */
 export function stayOpen(command: readonly string[], exitFile: string): TerminalProgram {
   return { shellPath: '/bin/sh', shellArgs: ['-c', STAY_OPEN, 'run-bridge', exitFile, ...command] };
 }

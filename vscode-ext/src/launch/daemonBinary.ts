@@ -1,4 +1,4 @@
-/** Which `bridge-daemon` to start: the setting's, the one in the extension, the one on PATH. */
+/** Finds the `bridge-daemon` to start: the one in the setting, else the bundled one, else the one on PATH. */
 
 import { accessSync, chmodSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
@@ -8,7 +8,7 @@ const NAME = 'bridge-daemon';
 export interface DaemonPlaces {
   /** The setting `evolve.daemon.path`; empty when unset. */
   readonly setting: string;
-  /** The folder of the extension that holds bundled programs. */
+  /** The extension's folder of bundled programs. */
   readonly bundled: string;
   /** The variable PATH. */
   readonly path: string | undefined;
@@ -16,7 +16,7 @@ export interface DaemonPlaces {
 
 export type FoundDaemon =
   | { readonly kind: 'found'; readonly path: string }
-  /** The setting names something that cannot be run: said instead of taking another one. */
+  /** The setting names something that cannot be run. This is reported, and no other one is used. */
   | { readonly kind: 'settingWrong'; readonly path: string }
   | { readonly kind: 'missing' };
 
@@ -42,7 +42,7 @@ function isProgram(file: string): boolean {
   }
 }
 
-/** Some tools that unpack a VSIX forget the mode of its files. */
+/** Makes a bundled program executable, because some tools that unpack a VSIX lose the mode of its files. */
 function makeExecutable(file: string): void {
   try {
     accessSync(file, constants.F_OK);
@@ -51,7 +51,7 @@ function makeExecutable(file: string): void {
     try {
       chmodSync(file, 0o755);
     } catch {
-      // Not there, or not ours to change: `isProgram` decides.
+      // The file does not exist, or its mode cannot be changed: `isProgram` decides.
     }
   }
 }

@@ -2,15 +2,15 @@
 
 import path from 'node:path';
 
-/** Set by the daemon for its run. A run without a bridge must not inherit those of another one. */
+/** Variables that the daemon sets for its run. A run without a bridge must not inherit those of another run. */
 export const BRIDGE_VARIABLES = ['RUN_BRIDGE', 'EVOLVE_RUN_BRIDGE'].flatMap((family) =>
   ['ADDR', 'TOKEN', 'SESSION'].map((name) => `${family}_${name}`),
 );
 
 /**
- * Puts the bundled Python packages on the run's module path, behind everything that the user has
- * installed. The folder that goes to PYTHONPATH holds a `sitecustomize` module only, which adds
- * the packages at the very end; PYTHONPATH itself would come before the user's own packages.
+ * Adds the bundled Python packages to the end of the run's module path, after everything that the user has installed.
+ * PYTHONPATH itself comes before the user's packages, so it only gets a folder with a `sitecustomize` module, which
+ * appends the bundled packages.
  */
 export function pythonEnvironment(bundled: string, inherited: string | undefined): Record<string, string> {
   const own = path.join(bundled, 'path');

@@ -1,4 +1,4 @@
-/** Which Python runs a net, and what that Python can do. */
+/** Chooses the Python that runs a net, and finds out what it can do. */
 
 import { execFile, type ExecFileException } from 'node:child_process';
 
@@ -17,7 +17,7 @@ export function choosePython({ setting, chosen, variable }: PythonPlaces): strin
   return [setting, chosen, variable].find((place) => place !== undefined && place !== '') ?? 'python3';
 }
 
-/** What a Python says of itself. */
+/** Facts about a Python. */
 export interface PythonFacts {
   readonly version: readonly [number, number];
   /** Whether `enginepy.pnml_engine` can be imported. */
@@ -33,7 +33,7 @@ export function isTooOld([major, minor]: readonly [number, number]): boolean {
   return major < OLDEST_PYTHON[0] || (major === OLDEST_PYTHON[0] && minor < OLDEST_PYTHON[1]);
 }
 
-/** A Python on a slow disk may take seconds for its first start. */
+/** Timeout of the question. A Python on a slow disk may take seconds for its first start. */
 const ASK_MS = 15_000;
 
 const QUESTION = `
@@ -51,11 +51,11 @@ print(json.dumps({
 }))
 `;
 
-/** Asks a Python in the directory in which the net will run. Rejects when it cannot be started. */
+/** Asks a Python for its facts, in the directory in which the net will run. Rejects if it cannot be started. */
 export function askPython(python: string, directory: string, env: NodeJS.ProcessEnv): Promise<PythonFacts> {
   return new Promise((resolve, reject) => {
     execFile(python, ['-c', QUESTION], { cwd: directory, env, timeout: ASK_MS }, (error, stdout) => {
-      // What the user's own start-up code prints comes before our line.
+      // The user's start-up code may print something before our line.
       const facts = error ? undefined : readFacts(stdout.trimEnd().split('\n').at(-1) ?? '');
       if (facts) {
         resolve(facts);

@@ -1,6 +1,6 @@
 /**
- * The folder of one run in the extension's storage. It survives a reload of the window, so that
- * the reloaded window knows what runs and goes on reading the daemon's log.
+ * The folder of one run in the extension's storage. It survives a reload of the window, so that the reloaded window
+ * knows which net runs, and continues to read the daemon's log.
  */
 
 import {
@@ -20,7 +20,7 @@ import path from 'node:path';
 
 import { onChange } from '../bridge/connectionFile';
 
-/** Folders of runs that have ended are kept this long, for whoever wants to read the log. */
+/** How long the folder of a run is kept after its end, in case somebody wants to read the log. */
 const KEPT_MS = 24 * 60 * 60 * 1000;
 
 export class RunFolder {
@@ -79,7 +79,7 @@ export class RunFolder {
     }
   }
 
-  /** Reports each new line of the log, and the end of the run once. Returns how to stop. */
+  /** Reports each new line of the log, and the end of the run once. Returns a function that stops this. */
   watch(onLine: (line: string) => void, onExit: (code: number) => void): () => void {
     const log = new GrowingFile(this.logFile);
     let exited = false;
@@ -97,7 +97,7 @@ export class RunFolder {
   }
 }
 
-/** Reads what was added to a file since the last time. */
+/** Reads the lines that were added to a file since the last time. */
 class GrowingFile {
   private position = 0;
   private unfinished = '';

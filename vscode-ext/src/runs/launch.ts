@@ -1,4 +1,4 @@
-/** Starts a prepared run in a terminal of its own. */
+/** Starts a prepared run in its own terminal. */
 
 import * as vscode from 'vscode';
 
@@ -7,10 +7,10 @@ import { Problem } from '../problem';
 import type { PreparedRun } from './prepare';
 import type { Run } from './run';
 
-/** A daemon publishes its file some milliseconds after its start; a busy machine needs longer. */
+/** How long to wait for the daemon's connection file. Usually some milliseconds; a busy machine needs longer. */
 const START_MS = 30_000;
 
-/** Exit codes of the daemon that say that the run never began. */
+/** Exit codes of the daemon which say that the program was not started. */
 const NOT_STARTED: Readonly<Record<number, string>> = {
   125: vscode.l10n.t('the bridge could not start'),
   126: vscode.l10n.t('its program cannot be executed'),
@@ -30,8 +30,8 @@ export function openTerminal(name: string, { session, bridged, terminal }: Prepa
 }
 
 /**
- * Waits until the bridge of a run is there, and becomes its host. A run that ends sooner has
- * either failed to start, which is a {@link Problem}, or has simply been fast.
+ * Waits until the daemon of a run has published its connection file, and becomes a host of the run. A run that ends
+ * sooner has either failed to start, which is a {@link Problem}, or was just fast.
  */
 export async function attachWhenReady(run: Run, onDidChange: vscode.Event<void>): Promise<void> {
   const limit = new AbortController();

@@ -79,7 +79,7 @@ export async function pickRun(runs: readonly Run[]): Promise<Run | undefined> {
   return (await vscode.window.showQuickPick(entries, { title: vscode.l10n.t('Stop which run?') }))?.run;
 }
 
-/** The same among runs of other windows. */
+/** Lets the person choose among runs of other windows. */
 export async function pickAttachable(runs: Runs): Promise<ConnectionFile | undefined> {
   const entries = runs
     .attachable()
@@ -95,8 +95,8 @@ export async function pickAttachable(runs: Runs): Promise<ConnectionFile | undef
 }
 
 /**
- * The net in the active tab, if it shows one. Not `activeTextEditor`: there is none until the text of the
- * tab is loaded, which takes seconds on a slow machine.
+ * The net in the active tab, if it shows one. `activeTextEditor` is not used: it is undefined until the text of the tab
+ * is loaded, which takes seconds on a slow machine.
  */
 export function activeNet(): vscode.Uri | undefined {
   const uri = uriOf(vscode.window.tabGroups.activeTabGroup.activeTab?.input);

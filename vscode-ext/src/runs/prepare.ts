@@ -1,4 +1,4 @@
-/** From a net and the settings to the program of a terminal. */
+/** Prepares a run: turns a net and the settings into the program of a terminal. */
 
 import { randomBytes } from 'node:crypto';
 import net from 'node:net';
@@ -31,10 +31,10 @@ export interface PreparedRun {
   readonly terminal: TerminalProgram & Pick<vscode.TerminalOptions, 'cwd' | 'env'>;
 }
 
-/** What a person chose instead of a setting, for one run. */
+/** Values that the person has chosen for one run instead of the settings. */
 export type Overrides = Partial<Pick<RunSettings, 'port' | 'bridgeEnabled'>>;
 
-/** Throws a {@link Problem} when something is missing. */
+/** Prepares a run. Throws a {@link Problem} if something is missing. */
 export async function prepare(
   window: Window,
   file: vscode.Uri,
@@ -150,7 +150,7 @@ function expandOrExplain(
   }
 }
 
-/** PYTHONPATH as a terminal would have it without us: the user's settings, else our own. */
+/** PYTHONPATH as a terminal has it without this extension: from the user's settings, else from our own environment. */
 function inheritedPythonPath(): string | undefined {
   const platform = process.platform === 'darwin' ? 'osx' : 'linux';
   const terminal = vscode.workspace
@@ -173,7 +173,7 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** The daemon's log goes into our channel, so it follows the level that was chosen there. */
+/** The daemon's log level. Its log is shown in the output channel, so it uses the level that was chosen there. */
 function daemonLevel(level: vscode.LogLevel): string {
   const names: Partial<Record<vscode.LogLevel, string>> = {
     [vscode.LogLevel.Trace]: 'trace',

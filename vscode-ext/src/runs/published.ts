@@ -1,4 +1,4 @@
-/** Runs that wait for a window, wherever they were started. */
+/** Finds runs that wait for a window, in terminals of this window or elsewhere. */
 
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -14,12 +14,12 @@ import {
 import { ancestry } from '../bridge/process';
 import { RunFolder } from '../launch/runFolder';
 
-/** All of this user's, newest first. */
+/** All runs of this user that wait for a window, newest first. */
 export function publishedRuns(): ConnectionFile[] {
   return listConnectionFiles(locateDirectory(process.env)).filter((file) => file.wantsEditor);
 }
 
-/** Those that were started in this workspace. */
+/** Runs that wait for a window and were started in this workspace. */
 export function publishedHere(): ConnectionFile[] {
   const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
   const isInside = (directory: string): boolean =>
@@ -27,15 +27,14 @@ export function publishedHere(): ConnectionFile[] {
   return publishedRuns().filter(({ directory }) => isInside(directory));
 }
 
-/** The net of a run that a window has started, the program of one that was started by hand. */
+/** The name of a run: its net if a window has started it, its program if it was started by hand. */
 export function nameOf({ session, program }: ConnectionFile, folder: RunFolder | undefined): string {
   return folder ? path.basename(folder.net) : `${program ?? 'a program'} (session ${session})`;
 }
 
 /**
- * Reports each run whose process is below a terminal of this window: after a reload, when the
- * terminals come back, and when somebody types `bridge-daemon run --host editor` into a shell. A
- * run may be reported more than once.
+ * Reports each run whose process is a descendant of a terminal of this window: after a reload, when the terminals come
+ * back, and when a person types `bridge-daemon run --host editor` into a terminal. A run may be reported more than once.
  */
 export class TerminalRuns implements vscode.Disposable {
   private readonly terminals = new Map<number, vscode.Terminal>();
@@ -84,11 +83,11 @@ export class TerminalRuns implements vscode.Disposable {
   }
 }
 
-/** Where there is no place for connection files there is nothing to watch; daemons say so. */
+/** Watches the directory of connection files. If there is none, nothing is watched; daemons report that themselves. */
 function watchConnectionFiles(look: () => void): () => void {
   const directory = locateDirectory(process.env);
   try {
-    // The daemon makes the directory too; there must be one now to be watched.
+    // The daemon also creates the directory, but it must exist now to be watched.
     mkdirSync(directory, { recursive: true, mode: 0o700 });
   } catch {
     return () => undefined;

@@ -1,9 +1,9 @@
 /**
  * One run: its terminal, its bridge and its end.
  *
- * The daemon is a child of the terminal and the net a child of the daemon, so the system ends them
- * together. A run does not end with the extension host: after a reload of the window the terminal
- * is still there, and a new `Run` takes the place of this one.
+ * The daemon is a child of the terminal and the net a child of the daemon, so they end together. A run does not end with
+ * the extension host: after a reload of the window the terminal is still there, and a new `Run` object replaces this
+ * one.
  */
 
 import * as vscode from 'vscode';
@@ -20,7 +20,7 @@ export type RunState =
   | { readonly kind: 'starting' }
   /** Without a bridge. */
   | { readonly kind: 'alone' }
-  /** With a bridge; `answering` says whether this window is its host at the moment. */
+  /** With a bridge. `answering` says whether this window is its host now. */
   | { readonly kind: 'bridged'; readonly answering: boolean }
   /** Another window has taken over as host. */
   | { readonly kind: 'elsewhere' }
@@ -28,17 +28,17 @@ export type RunState =
 
 export interface RunParts {
   readonly session: string;
-  /** What a person calls it. */
+  /** The name of the run for people. */
   readonly name: string;
-  /** Absent when the run was started by hand. */
+  /** Absent if the run was started by hand. */
   readonly folder: RunFolder | undefined;
-  /** Absent when the run belongs to another window. */
+  /** Absent if the run belongs to another window. */
   readonly terminal: vscode.Terminal | undefined;
 }
 
 export interface RunListener {
   readonly onChange: (run: Run) => void;
-  /** The bridge ended in a way that the person should know of. */
+  /** Called when the bridge has ended in a way that the person should know about. */
   readonly onFailure: (message: string) => void;
 }
 
@@ -46,7 +46,7 @@ export class Run implements vscode.Disposable {
   readonly directory = locateDirectory(process.env);
   private current: RunState = { kind: 'starting' };
   private link: HostLink | undefined;
-  /** The daemon vanished without a word. */
+  /** Whether the daemon has gone without a close frame. */
   private lost = false;
   private readonly grants = new Set<string>();
   private readonly disposables: vscode.Disposable[] = [];
@@ -75,17 +75,17 @@ export class Run implements vscode.Disposable {
     return this.parts.name;
   }
 
-  /** The daemon's process, while it lives. */
+  /** Pid of the daemon, while it lives. */
   get daemonPid(): number | undefined {
     return readConnectionFile(this.directory, this.parts.session)?.pid;
   }
 
-  /** The run has no bridge. */
+  /** Records that the run has no bridge. */
   goAlone(): void {
     this.enter({ kind: 'alone' });
   }
 
-  /** Becomes the run's host. The daemon must have published its connection file. */
+  /** Makes this window a host of the run. The daemon must have published its connection file. */
   attach(runtimeId: string): void {
     const { log, history } = this.window;
     this.link = new HostLink({
@@ -106,7 +106,7 @@ export class Run implements vscode.Disposable {
     await this.link?.update({ focused });
   }
 
-  /** Nothing runs any more. The link finds that out by itself, and whether the daemon was killed. */
+  /** Records that the program has ended. The link itself detects that, and whether the daemon was killed. */
   end(code: number | undefined): void {
     this.enter({ kind: 'ended', code });
     this.reportLoss();
@@ -116,7 +116,7 @@ export class Run implements vscode.Disposable {
     void this.leave();
   }
 
-  /** Ends the connection. Whether the run goes on is not decided here. */
+  /** Ends the connection. The run itself is not affected. */
   async leave(): Promise<void> {
     vscode.Disposable.from(...this.disposables.splice(0)).dispose();
     await this.link?.detach();
@@ -154,7 +154,7 @@ export class Run implements vscode.Disposable {
     }
   }
 
-  /** The exit code follows in the run's folder; a run that was started by hand has none. */
+  /** Handles the end of the daemon. The exit code follows in the run's folder, which a run started by hand lacks. */
   private bridgeEnded(): void {
     if (this.parts.folder) {
       this.enter({ kind: 'bridged', answering: false });
@@ -164,7 +164,7 @@ export class Run implements vscode.Disposable {
     }
   }
 
-  /** The end of the run and the loss of its bridge are seen in either order. */
+  /** Reports an unexpected end of the bridge. The end of the run and the loss of its bridge come in either order. */
   private reportLoss(): void {
     if (this.lost && this.current.kind === 'ended' && this.current.code !== 0) {
       this.lost = false;
@@ -206,7 +206,7 @@ function describeLink(state: LinkState): string {
   }
 }
 
-/** The daemon's lines say their level; the channel shall filter them by it. */
+/** Writes a line of the daemon's log with the level that it names, so that the output channel can filter it. */
 function logDaemonLine(log: vscode.LogOutputChannel, session: string, line: string): void {
   const text = `[daemon ${session}] ${line}`;
   const level = /\b(ERROR|WARN|INFO|DEBUG|TRACE)\b/.exec(line)?.[1] ?? 'INFO';

@@ -1,10 +1,10 @@
 /**
  * The runs of this window: starts them, finds them again after a reload, stops them.
  *
- * A run belongs to the window that shows its terminal; that window answers the run's calls, under
- * a runtime id made of the session, so that it takes its own place again after a reload. Other
- * windows, even on the same folder, stay out of it unless the person asks for it (`attachRun`);
- * then both are registered, and the daemon asks the one that has the focus.
+ * A run belongs to the window that shows its terminal. That window answers the run's calls. Its runtime id is made of the
+ * session, so that it replaces its own registration after a reload. Other windows, even on the same folder, do not
+ * attach unless the person asks for it (`attachRun`); then both are registered, and the daemon sends requests to the one
+ * that has the focus.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -21,7 +21,7 @@ import { prepare, type Overrides } from './prepare';
 import { nameOf, publishedHere, publishedRuns, TerminalRuns } from './published';
 import { Run, type RunParts } from './run';
 
-/** A little more than the daemon grants a net between telling it to end and killing it. */
+/** How long to wait for the end of a run: a little longer than the daemon waits between SIGTERM and SIGKILL. */
 const STOP_MS = 12_000;
 
 export class Runs implements vscode.Disposable {
@@ -49,7 +49,7 @@ export class Runs implements vscode.Disposable {
     RunFolder.sweep(this.storage, isRunning, Date.now());
   }
 
-  /** All that this window knows, also those that have ended and still show their terminal. */
+  /** All runs of this window, also those that have ended and still show their terminal. */
   get all(): readonly Run[] {
     return [...this.bySession.values()];
   }
@@ -89,7 +89,7 @@ export class Runs implements vscode.Disposable {
     });
   }
 
-  /** Becomes a host of a run that another window answers, or none. */
+  /** Makes this window a host of a run that another window, or none, answers. */
   attach(file: ConnectionFile): void {
     const folder = RunFolder.find(this.storage, file.session);
     const known = this.bySession.get(file.session);
@@ -112,7 +112,7 @@ export class Runs implements vscode.Disposable {
     if (pid !== undefined) {
       process.kill(pid, 'SIGTERM');
     } else if (run.state.kind === 'alone') {
-      // Ctrl-C: without a daemon, only the terminal knows the process.
+      // Ctrl-C, because without a daemon only the terminal knows the process.
       terminal?.sendText('\u0003', false);
     } else {
       terminal?.dispose();
@@ -125,7 +125,7 @@ export class Runs implements vscode.Disposable {
     }
   }
 
-  /** Closes all connections. The runs live on in their terminals. */
+  /** Closes all connections. The runs continue in their terminals. */
   async leaveAll(): Promise<void> {
     await Promise.all(this.all.map((run) => run.leave()));
   }
@@ -143,7 +143,7 @@ export class Runs implements vscode.Disposable {
   }
 
   private terminalClosed(terminal: vscode.Terminal): void {
-    // The window goes away or is reloaded: its terminals, and what runs in them, stay.
+    // The window is closed or reloaded: its terminals, and the programs in them, stay.
     if (terminal.exitStatus?.reason === vscode.TerminalExitReason.Shutdown) {
       return;
     }
@@ -153,7 +153,7 @@ export class Runs implements vscode.Disposable {
     }
   }
 
-  /** A net that runs again takes the place of its last run. */
+  /** Removes the last run of a net that is started again. */
   private closeEndedTerminals(file: vscode.Uri): void {
     for (const run of this.all) {
       if (run.state.kind === 'ended' && run.parts.folder?.net === file.fsPath) {
@@ -180,7 +180,7 @@ export class Runs implements vscode.Disposable {
   }
 
   private runChanged(run: Run): void {
-    // Without a folder, its terminal is a shell that goes on.
+    // Without a folder, the run was typed into a shell of the terminal, which goes on.
     if (run.state.kind === 'ended' && !run.parts.folder) {
       this.remove(run);
     } else {

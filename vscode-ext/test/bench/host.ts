@@ -1,6 +1,6 @@
 /**
- * A host made of the extension's own connection, without an editor: returns what it is asked, so that a
- * benchmark sees what the connection costs. Reads the daemon's ready line from stdin.
+ * A host made of the extension's own connection, without an editor. It returns the params of each request, so that a
+ * benchmark measures the connection alone. Reads the daemon's ready line from stdin.
  */
 
 import { createInterface } from 'node:readline/promises';

@@ -1,6 +1,6 @@
 /**
- * An editor for the benchmark: opens a run in a real extension host, with the daemon that the argument
- * names, and prints the run's connection file as one line. Ends with its stdin.
+ * An editor for the benchmark: opens a run in a real extension host, with the daemon that the argument names, and prints
+ * the run's connection file as one line. Ends at the end of stdin.
  */
 
 import { readFileSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ async function main(daemon: string | undefined): Promise<void> {
     folder: workspace(path.join(home, 'workspace'), { 'waiting.evolve.yaml': '' }),
     settings: {
       'evolve.daemon.path': daemon,
-      // Waits in its terminal for as long as the editor lives.
+      // The net waits in its terminal as long as the editor runs.
       'evolve.run.command': ['cat'],
       'evolve.chat.defaultModel': 'fake-parrot',
     },

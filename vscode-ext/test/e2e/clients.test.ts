@@ -4,13 +4,13 @@ import path from 'node:path';
 import { before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
-import { backwards, Gate, net, randomWord, workspace } from './nets';
+import { backwards, Fifo, net, randomWord, workspace } from './nets';
 import { repository, stage } from './setup';
 import type { Window } from './window';
 
 const client = path.join(repository, 'target/debug/bridge-client');
 
-/** Runs `bridge-client` as any program of the user would; it finds the run by its connection file. */
+/** Runs `bridge-client` outside of the run. It finds the run by its connection file. */
 async function ask(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(client, ['--timeout', '60', ...args], { env });
   return stdout;
@@ -18,12 +18,12 @@ async function ask(env: NodeJS.ProcessEnv, ...args: string[]): Promise<string> {
 
 describe('other programs beside the run', () => {
   const play = stage({ extensions: ['fake-lm'] });
-  const gate = new Gate(path.join(play.home, 'gate'));
+  const fifo = new Fifo(path.join(play.home, 'fifo'));
   let window: Window;
 
   before(async () => {
     const folder = workspace(path.join(play.home, 'orders'), {
-      'waiting.evolve.yaml': net(`print("net waits")\n${gate.code}`),
+      'waiting.evolve.yaml': net(`print("net waits")\n${fifo.code}`),
     });
     window = await play.open(folder);
     await window.openFile('waiting.evolve.yaml');

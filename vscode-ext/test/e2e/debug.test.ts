@@ -72,7 +72,7 @@ interface Answer {
   readonly error?: string;
 }
 
-/** The lines of a file, once there are as many. */
+/** Waits until a file has so many lines, and returns them. */
 function answersOf(file: string, count: number): Promise<Answer[]> {
   return new Promise((resolve) => {
     const watcher = watch(path.dirname(file), { persistent: false }, (_event, name) => {

@@ -1,4 +1,4 @@
-/** Runs the suites of `test/editor` inside a real extension host and prints what became of them. */
+/** Runs the suites of `test/editor` inside a real extension host and prints their results. */
 
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';

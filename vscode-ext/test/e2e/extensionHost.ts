@@ -1,4 +1,4 @@
-/** A program of ours inside a real extension host, beside the product from its source folder. */
+/** Runs a program inside a real extension host, together with our extension from its source folder. */
 
 import path from 'node:path';
 
@@ -11,11 +11,11 @@ import { launchBrowser } from './window';
 const extension = path.resolve(__dirname, '../..');
 
 interface Needs extends Pick<ServerOptions, 'home' | 'settings' | 'environment'> {
-  /** The bundle below `out` whose `run` is called there. */
+  /** The bundle below `out` whose function `run` is called in the extension host. */
   readonly program: string;
   /** The folder that the window has open. */
   readonly folder: string;
-  /** Takes what the program gives to `console.log`. */
+  /** Called with each text that the program passes to `console.log`. */
   readonly onPrint?: (values: readonly unknown[]) => void;
 }
 
@@ -33,7 +33,7 @@ export async function inExtensionHost<T>(
   const server = await Server.start({
     ...options,
     extensions: extensionsFolder(['fake-lm'], options.home),
-    // Without this flag the page ignores what it is told to run.
+    // Without this flag, the page ignores the program to run.
     flags: ['--vscode-option', 'enable-smoke-test-driver'],
   });
   let browser: Browser | undefined;

@@ -52,9 +52,9 @@ export function workspace(folder: string, files: Record<string, string>, setting
   return folder;
 }
 
-/** A gate at which a net waits until the test opens it. */
-export class Gate {
-  /** Python code that waits at the gate. */
+/** A FIFO that a net reads, so that the net waits until the test opens it. */
+export class Fifo {
+  /** Python code that waits for the FIFO. */
   readonly code: string;
 
   constructor(private readonly file: string) {
@@ -64,7 +64,7 @@ export class Gate {
   }
 
   open(): void {
-    // Both ends at once never block; closing them is the end of the file for the net.
+    // Opening both ends at once never blocks. Closing them gives the net the end of file.
     closeSync(openSync(this.file, 'r+'));
   }
 }

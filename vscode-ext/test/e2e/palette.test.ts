@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { describe, it } from 'node:test';
 
-import { Gate, net, workspace } from './nets';
+import { Fifo, net, workspace } from './nets';
 import { Palette } from './palette';
 import { stage } from './setup';
 
@@ -9,8 +9,8 @@ describe('the command palette', () => {
   const play = stage({ extensions: [] });
 
   it('offers the commands that are enabled, runs a net and stops it', async () => {
-    const gate = new Gate(path.join(play.home, 'gate'));
-    const files = { 'waiting.evolve.yaml': net(`print("net waits")\n${gate.code}`) };
+    const fifo = new Fifo(path.join(play.home, 'fifo'));
+    const files = { 'waiting.evolve.yaml': net(`print("net waits")\n${fifo.code}`) };
     const window = await play.open(workspace(path.join(play.home, 'orders'), files));
     await window.openFile('waiting.evolve.yaml');
     // The button and the entry of the palette are enabled together: when the workspace is trusted.
@@ -34,8 +34,8 @@ describe('the command palette', () => {
     await window.terminalShows('net waits');
 
     await window.status('Evolve: 1 running');
-    // The extension enables the command to stop before it changes its status. The editor serves the
-    // requests of all extensions of a window in order, so it has done that when it has done this.
+    // The extension enables the command to stop before it changes its status bar item. The editor handles the requests of
+    // all extensions of a window in order, so the command is enabled when this later request is done.
     await window.command('setContext', 'evolvetest.later', true);
     palette = await Palette.open(window);
     await palette.type('Evolve: Stop Run');

@@ -5,10 +5,10 @@ import type { Locator } from 'playwright-core';
 import { exactly, type Window } from './window';
 
 /**
- * The palette reads the enabled commands once, when it opens, and narrows its list down some time after a
- * key was pressed. It closes when an entry is taken, and likewise when something else takes the focus. So
- * each step waits until the palette shows the effect of the step before; and a test opens the palette when
- * the commands that it needs are enabled, and checks the effect of the command that it has taken.
+ * The palette reads the enabled commands once, when it opens, and filters its list some time after a key was pressed. It
+ * closes when an entry is chosen, and also when something else takes the focus. So each step waits until the palette
+ * shows the effect of the step before. A test opens the palette when the commands that it needs are enabled, and checks
+ * the effect of the chosen command.
  */
 export class Palette {
   private readonly widget: Locator;
@@ -43,7 +43,7 @@ export class Palette {
     await this.window.eventually(`exactly these entries of the palette:\n${wanted}\n`, found);
   }
 
-  /** Presses Enter once it takes this entry. */
+  /** Waits until Enter would choose this entry, and presses it. */
   async take(name: string): Promise<void> {
     const label = this.widget.locator('.monaco-list-row.focused .label-name');
     const focused = label.filter({ hasText: exactly(name) });
@@ -52,7 +52,7 @@ export class Palette {
     await this.window.eventually('the end of the palette', this.widget.waitFor({ state: 'hidden' }));
   }
 
-  /** Waits until the input has the focus and holds all that was typed. */
+  /** Waits until the input has the focus and contains everything that was typed. */
   private async inputHoldsTyped(): Promise<void> {
     const holds = (wanted: string): boolean => {
       const focused = document.activeElement;

@@ -12,7 +12,7 @@ interface Answer {
   readonly error?: string;
 }
 
-/** Resolves with the result when the request has been carried out; rejects with the error of the editor. */
+/** Resolves with the result of the request, or rejects with the error of the editor. */
 export async function send(socket: string, request: Request): Promise<unknown> {
   const connection = net.connect({ path: socket, allowHalfOpen: true });
   connection.end(JSON.stringify(request));

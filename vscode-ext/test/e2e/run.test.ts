@@ -4,7 +4,7 @@ import path from 'node:path';
 import { before, describe, it } from 'node:test';
 
 import { listConnectionFiles } from '../../src/bridge/connectionFile';
-import { backwards, Gate, net, randomWord, workspace } from './nets';
+import { backwards, Fifo, net, randomWord, workspace } from './nets';
 import { repository, stage } from './setup';
 import type { Window } from './window';
 
@@ -13,9 +13,9 @@ describe('running nets', () => {
   const folder = path.join(play.home, 'orders');
   const word = randomWord();
   const example = readFileSync(path.join(repository, 'examples/VsCodeInterop.evolve.yaml'), 'utf8');
-  const gate = (name: string): Gate => new Gate(path.join(play.home, `${name}.gate`));
-  const [north, south] = [gate('north'), gate('south')];
-  const [stuck, killed] = [gate('stuck'), gate('killed')];
+  const fifo = (name: string): Fifo => new Fifo(path.join(play.home, `${name}.fifo`));
+  const [north, south] = [fifo('north'), fifo('south')];
+  const [stuck, killed] = [fifo('stuck'), fifo('killed')];
   let window: Window;
 
   const running = (): number => listConnectionFiles(play.server.connectionFiles).length;

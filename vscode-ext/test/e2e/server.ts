@@ -1,4 +1,4 @@
-/** A real VS Code: a code-server process of its own, with its own settings and extensions. */
+/** A real VS Code: a code-server process with its own settings and extensions. */
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -18,10 +18,10 @@ const SETTINGS = {
   'extensions.autoUpdate': false,
   'extensions.ignoreRecommendations': true,
   'chat.disableAIFeatures': true,
-  // The terminal's text must be in the page, not in a picture.
+  // The text of the terminal must be in the page as text, not drawn on a canvas.
   'terminal.integrated.gpuAcceleration': 'off',
   'workbench.secondarySideBar.defaultVisibility': 'hidden',
-  // What fades in or slides is hard to click and half there on pictures.
+  // No animations: moving elements are hard to click, and half visible on screenshots.
   'workbench.reduceMotion': 'on',
   // A list of a command stays open when something else takes the focus, so that its entry can be clicked.
   'workbench.quickOpen.closeOnFocusLost': false,
@@ -30,14 +30,14 @@ const SETTINGS = {
 export interface ServerOptions {
   /** A folder for everything that the server writes. */
   readonly home: string;
-  /** The folder of the extensions that it has. */
+  /** The folder of its extensions. */
   readonly extensions: string;
-  /** Settings of the machine on which the editor runs; others come from workspaces. */
+  /** Machine settings of the editor. Other settings come from workspaces. */
   readonly settings?: Record<string, unknown>;
   readonly flags?: readonly string[];
   /** Whether the person is asked for trust in each folder. Otherwise every folder is trusted. */
   readonly trust?: 'ask';
-  /** Further variables. */
+  /** Further environment variables. */
   readonly environment?: Record<string, string>;
 }
 
@@ -102,7 +102,7 @@ export class Server {
     return environment(this.home);
   }
 
-  /** Ends the server with all that it has started. */
+  /** Ends the server with all processes that it has started. */
   async stop(): Promise<void> {
     const { pid, exitCode, signalCode } = this.process;
     if (pid === undefined || exitCode !== null || signalCode !== null) {
@@ -113,17 +113,17 @@ export class Server {
     try {
       await within(60_000, 'code-server to end', ended);
     } finally {
-      // It is the leader of its own group; whatever stayed behind goes with it.
+      // It leads its own process group, so this also kills processes that it has left.
       try {
         process.kill(-pid, 'SIGKILL');
       } catch {
-        // Nothing stayed behind.
+        // No process is left.
       }
     }
   }
 }
 
-/** Installs VSIX files as a person would who has no window. */
+/** Installs VSIX files on the command line. */
 export function installExtensions(files: readonly string[], extensions: string, home: string): void {
   const install = files.flatMap((file) => ['--install-extension', file]);
   execFileSync(node, [entry, ...folders(home, extensions), ...install], {
@@ -137,7 +137,7 @@ function folders(home: string, extensions: string): string[] {
   return ['--config', config, '--user-data-dir', data, '--extensions-dir', extensions];
 }
 
-/** What a server and its runs see: nothing of the person who runs the tests but a PATH. */
+/** The environment of a server and its runs. Of the person who runs the tests, it has only the PATH. */
 export function environment(home: string): NodeJS.ProcessEnv {
   const { PATH, LANG } = process.env;
   return {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 
 import { listConnectionFiles } from '../../src/bridge/connectionFile';
-import { backwards, Gate, net as makeNet, randomWord, workspace } from './nets';
+import { backwards, Fifo, net as makeNet, randomWord, workspace } from './nets';
 import { freePort } from './server';
 import { stage } from './setup';
 
@@ -14,11 +14,11 @@ describe('settings', () => {
   const folder = (name: string): string => path.join(play.home, name);
 
   it('enabled: false runs without daemon or variables, and calls raise a clear error', async () => {
-    const gate = new Gate(folder('disabled.gate'));
+    const fifo = new Fifo(folder('disabled.fifo'));
     const code = `
 import os
 print("variables:", [name for name in os.environ if "RUN_BRIDGE" in name])
-${gate.code}
+${fifo.code}
 import vscode_bridge
 try:
     vscode_bridge.chat("hello")
@@ -35,7 +35,7 @@ except RuntimeError as error:
     assert.match(shown, /without a bridge/);
     await window.status('Evolve: 1 running');
     assert.deepEqual(listConnectionFiles(play.server.connectionFiles), []);
-    gate.open();
+    fifo.open();
     await window.terminalShows(/RuntimeError: .*bridge/i);
     await window.terminalShows('ended with exit code 0');
     await window.status(/Evolve$/);
@@ -51,10 +51,10 @@ except RuntimeError as error:
 
   it('a fixed port that is taken, even by a run of ours: another one is offered', async () => {
     const port = await freePort();
-    const gate = new Gate(folder('ported.gate'));
+    const fifo = new Fifo(folder('ported.fifo'));
     const tell = 'import os\nprint("bridge at", os.environ["RUN_BRIDGE_ADDR"])';
     const files = {
-      'first.evolve.yaml': makeNet(`${tell}\n${gate.code}`),
+      'first.evolve.yaml': makeNet(`${tell}\n${fifo.code}`),
       'second.evolve.yaml': makeNet(tell),
     };
     const window = await play.open(workspace(folder('ported'), files, { 'evolve.runBridge.port': port }));
@@ -67,7 +67,7 @@ except RuntimeError as error:
     await window.screenshot('port-taken');
     await window.press(message, 'Use a Free Port');
     await window.terminalShows(new RegExp(`bridge at ws://127.0.0.1:(?!${port}/)\\d+/`));
-    gate.open();
+    fifo.open();
     await window.close();
   });
 
@@ -158,7 +158,7 @@ describe('a daemon that is not there', () => {
 
   it('is said, with a way to the setting and one to run without it', async () => {
     const files = { 'x.evolve.yaml': makeNet('print("it runs")') };
-    // A workspace must not choose the daemon: this one tries to, with a program that exists.
+    // A workspace must not choose the daemon. This one tries to, with a program that exists.
     const settings = { 'evolve.daemon.path': '/bin/true' };
     const window = await play.open(workspace(path.join(play.home, 'x'), files, settings));
     await window.openFile('x.evolve.yaml');

@@ -1,4 +1,4 @@
-/** What every suite of end-to-end tests needs: one server, one browser, and their end. */
+/** Starts and ends what every suite of end-to-end tests needs: a server and a browser. */
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { launchBrowser, Window } from './window';
 const extension = path.resolve(__dirname, '../..');
 export const repository = path.resolve(extension, '..');
 
-/** Extensions that play a part in tests. */
+/** Extensions that tests use. */
 type Fixture = 'fake-lm' | 'fake-python' | 'remote-control' | 'rival';
 
-/** A new folder for everything that one server and its tests write; removed with all the others. */
+/** A new folder for everything that one server and its tests write. All such folders are removed at the end. */
 export function newHome(): string {
   const all = process.env['RUN_BRIDGE_TEST_HOME'];
   if (all === undefined) {
@@ -26,8 +26,8 @@ export function newHome(): string {
 }
 
 /**
- * A folder with these extensions installed. Packaging and installing takes seconds, so one folder
- * serves all servers of a test run that need the same.
+ * A folder with these extensions installed. Packaging and installing takes seconds, so all servers of a test run that
+ * need the same extensions share a folder.
  */
 export function extensionsFolder(packages: readonly ('product' | Fixture)[], home: string): string {
   const folder = path.join(path.dirname(home), `extensions-${packages.join('-')}`);
@@ -39,7 +39,7 @@ export function extensionsFolder(packages: readonly ('product' | Fixture)[], hom
   return folder;
 }
 
-/** The package that a person would install, as `scripts/package-extension` has made it. */
+/** The package that a person would install, made by `scripts/package-extension`. */
 function productVsix(): string {
   const cache = path.join(repository, '.cache');
   const name = readdirSync(cache).find((file) => /^run-bridge-.*\.vsix$/.test(file));
@@ -62,14 +62,14 @@ function fixtureVsix(name: Fixture, into: string): string {
 export interface Stage {
   readonly home: string;
   readonly server: Server;
-  /** Opens a folder in a window; all of them are closed after the suite. */
+  /** Opens a folder in a window. All windows are closed after the suite. */
   readonly open: (folder: string) => Promise<Window>;
 }
 
 interface Needs extends Pick<ServerOptions, 'settings' | 'trust'> {
-  /** Besides the product and the remote control. */
+  /** Extensions to install beside ours and `remote-control`. */
   readonly extensions: readonly Fixture[];
-  /** Takes something away from the installed product, as a broken installation would. */
+  /** Removes something from our installed extension, to imitate a broken installation. */
   readonly damage?: (product: string) => void;
 }
 
@@ -78,7 +78,7 @@ export function stage({ extensions, damage, ...options }: Needs): Stage {
   const home = newHome();
   let server: Server | undefined;
   let browser: Browser | undefined;
-  // One profile for all windows of a suite: the second one finds the editor's code in the cache.
+  // One profile for all windows of a suite, so that the second window finds the editor's code in the cache.
   let profile: BrowserContext | undefined;
   before(async () => {
     let folder = extensionsFolder(['product', 'remote-control', ...extensions], home);

@@ -1,6 +1,6 @@
 /**
- * A window of the editor in a real browser. Commands are executed by the test extension `remote-control`;
- * the rest is done and seen in the page, as a person does and sees it.
+ * A window of the editor in a real browser. The test extension `remote-control` executes commands; everything else is
+ * done and checked in the page, as by a person.
  */
 
 import { mkdirSync } from 'node:fs';
@@ -28,20 +28,20 @@ export function launchBrowser(home: string): Promise<Browser> {
   });
 }
 
-/** How long something may take that a person waits for. Machines that run tests are slow. */
-const PATIENCE = 120_000;
+/** Timeout of every wait. It is long, because machines that run tests are slow. */
+const TIMEOUT_MS = 120_000;
 
 let failures = 0;
 
 export class Window {
-  /** Resolved when the editor has told its server which terminals to keep over a reload. */
+  /** Resolved when the editor has told its server which terminals to keep during a reload. */
   private readonly terminalsKept: Promise<void>;
 
   private constructor(
     readonly page: Page,
     private readonly folder: string,
   ) {
-    page.setDefaultTimeout(PATIENCE);
+    page.setDefaultTimeout(TIMEOUT_MS);
     this.terminalsKept = new Promise((resolve) => {
       page.on('websocket', (socket) => {
         socket.on('framesent', ({ payload }) => {
@@ -61,8 +61,8 @@ export class Window {
   }
 
   /**
-   * Reloads a window that shows a terminal. The editor notes its terminals half a second after
-   * they have changed, and does not bring back one that it has not noted.
+   * Reloads a window that shows a terminal. The editor records its terminals half a second after they have changed, and
+   * does not restore a terminal that it has not recorded.
    */
   async reload(): Promise<void> {
     await this.eventually('the editor to note its terminals', this.terminalsKept);
@@ -80,13 +80,13 @@ export class Window {
     return this.eventually(`the end of the command ${name}`, done);
   }
 
-  /** Executes a command that shows a list, and takes an entry of that list. */
+  /** Executes a command that shows a list, and chooses an entry of that list. */
   async choose(command: string, entry: string): Promise<void> {
     const found = this.page.locator('.quick-input-list .monaco-list-row').filter({ hasText: entry });
     const take = async (): Promise<void> => {
       await (await this.visible(`"${entry}" in the list of ${command}`, found)).click();
     };
-    // The command ends when the entry is taken.
+    // The command ends when the entry has been chosen.
     await Promise.all([this.command(command), take()]);
   }
 
@@ -97,19 +97,19 @@ export class Window {
     await this.visible(`the tab of ${name}`, this.page.locator('.tab.active').filter({ hasText: name }));
   }
 
-  /** A notification that holds this text, once it is on screen. */
+  /** Waits for a notification that contains this text. */
   notification(text: string | RegExp): Promise<Locator> {
     const found = this.page.locator('.notification-list-item').filter({ hasText: text });
     return this.visible(`the notification ${String(text)}`, found);
   }
 
-  /** A dialog that holds this text. */
+  /** Waits for a dialog that contains this text. */
   dialog(text: string | RegExp): Promise<Locator> {
     const found = this.page.locator('.monaco-dialog-box').filter({ hasText: text });
     return this.visible(`the dialog ${String(text)}`, found);
   }
 
-  /** Something in the settings editor. */
+  /** Waits for an element of the settings editor. */
   setting(text: string): Promise<Locator> {
     return this.visible(`the setting "${text}"`, this.page.locator('.settings-editor').getByText(text));
   }
@@ -127,7 +127,7 @@ export class Window {
       const shown = rows.map((row) => row.textContent.replace(/\u00a0/g, ' ')).join('\n');
       const fits = (content: string): boolean =>
         plain ? content.includes(wanted) : new RegExp(wanted).test(content);
-      // Lines that the terminal has broken at its width are one line again.
+      // Joins lines that the terminal has wrapped.
       return fits(shown) || fits(shown.replace(/\n/g, '')) ? shown : false;
     };
     const wanted: [string, boolean] = [pattern, typeof text === 'string'];
@@ -145,13 +145,13 @@ export class Window {
     await this.command('workbench.action.terminal.sendSequence', { text: `${line}\r` });
   }
 
-  /** The status bar item of the extension, once it shows this. */
+  /** Waits until the status bar item of the extension shows this text. */
   async status(text: string | RegExp): Promise<void> {
     const item = this.page.locator('.part.statusbar .statusbar-item').filter({ hasText: text });
     await this.visible(`${String(text)} in the status bar`, item);
   }
 
-  /** Keeps a picture as an artefact of the tests. */
+  /** Saves a screenshot as an artefact of the tests. */
   async screenshot(name: string): Promise<void> {
     mkdirSync(screenshots, { recursive: true });
     await this.page.screenshot({ path: path.join(screenshots, `${name}.png`) });
@@ -163,10 +163,10 @@ export class Window {
     return found.first();
   }
 
-  /** Waits for something. An error names what was awaited, and a picture of the window. */
+  /** Waits for something. An error names what was awaited, and a screenshot of the window. */
   async eventually<T>(what: string, something: Promise<T>): Promise<T> {
     try {
-      return await within(PATIENCE, what, something);
+      return await within(TIMEOUT_MS, what, something);
     } catch (error) {
       throw await this.failure(what, error);
     }
@@ -178,7 +178,7 @@ export class Window {
     return new Error(`waited for ${what} (see .cache/screenshots/${name}.png)`, { cause });
   }
 
-  /** Sends a request to the test extension of this window, once that is there. */
+  /** Sends a request to the test extension of this window, after waiting for its start. */
   private async send(request: Request): Promise<unknown> {
     const item = this.page.locator('[id="evolvetest.remote-control.socket"] [aria-label]');
     const socket = await item.getAttribute('aria-label');
@@ -190,7 +190,7 @@ export class Window {
   }
 }
 
-/** Matches this text and no longer one that holds it. */
+/** Matches exactly this text, and no longer text that contains it. */
 export function exactly(text: string): RegExp {
   return new RegExp(`^${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
 }

@@ -6,7 +6,7 @@ import { activeNet } from '../../src/runs/menu';
 
 const NET = vscode.Uri.parse('slow:/orders.evolve.yaml');
 
-/** A file system whose only file, of any name, can be read when the test says so. */
+/** A file system with one file of any name, whose content arrives when the test says so. */
 class SlowFiles implements vscode.FileSystemProvider {
   readonly onDidChangeFile = new vscode.EventEmitter<vscode.FileChangeEvent[]>().event;
   readonly watch = (): vscode.Disposable => new vscode.Disposable(() => undefined);

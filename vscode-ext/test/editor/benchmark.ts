@@ -1,4 +1,4 @@
-/** Opens a run for the benchmark, and a command that answers it. The editor is ended from outside. */
+/** Opens a run for the benchmark, and registers a command that answers it. The benchmark ends the editor. */
 
 import * as vscode from 'vscode';
 

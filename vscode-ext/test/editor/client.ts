@@ -1,4 +1,4 @@
-/** A client of the bridge as small as it can be, to ask what a run would ask. */
+/** A minimal client of the bridge, which sends the requests of a run. */
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -42,7 +42,7 @@ export class Client {
     });
   }
 
-  /** Connects with the token that the run itself has. */
+  /** Connects with the token of the run. */
   static async connect(session: string): Promise<Client> {
     const file = path.join(locateDirectory(process.env), `${session}.json`);
     const { addr, token } = JSON.parse(readFileSync(file, 'utf8')) as { addr: string; token: string };
@@ -66,7 +66,7 @@ export class Client {
     return this.send(method, params).answer;
   }
 
-  /** The result, or a failure that shows the error. */
+  /** Waits for the result. Throws if the answer is an error. */
   async result<T>(method: string, params: object = {}): Promise<T> {
     const answer = await this.ask(method, params);
     if (answer.error) {

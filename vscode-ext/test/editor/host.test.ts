@@ -3,24 +3,24 @@ import assert from 'node:assert/strict';
 import * as vscode from 'vscode';
 
 import type { ChatHistoryResult, ChatResult, ExecuteCommandResult } from '../../src/bridge/protocol';
-import type { Gate } from '../e2e/nets';
+import type { Fifo } from '../e2e/nets';
 import { Client } from './client';
 import { waitingNet } from './net';
 
 suite('a window as host', () => {
   let client: Client;
-  let gate: Gate;
+  let fifo: Fifo;
 
   suiteSetup(async () => {
     const waiting = waitingNet('print("waiting")');
-    gate = waiting.gate;
+    fifo = waiting.fifo;
     const session = await vscode.commands.executeCommand<string>('evolve.runNet', waiting.file);
     client = await Client.connect(session);
   });
 
   suiteTeardown(() => {
     client.close();
-    gate.open();
+    fifo.open();
   });
 
   test('chat streams the answer of the model', async () => {

@@ -1,4 +1,4 @@
-/** Where the extension host enters: runs the suites and writes what became of them into a file. */
+/** Called by the extension host: runs the suites and writes their results to a file. */
 
 import path from 'node:path';
 

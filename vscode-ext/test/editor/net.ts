@@ -1,18 +1,18 @@
-/** Nets that wait for the test, so that there is a run as long as the test wants one. */
+/** Nets that wait for the test, so that their run lasts as long as the test needs it. */
 
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 import * as vscode from 'vscode';
 
-import { Gate, net } from '../e2e/nets';
+import { Fifo, net } from '../e2e/nets';
 
-/** A net that runs this code and then waits until its gate is opened. */
-export function waitingNet(code: string): { file: vscode.Uri; gate: Gate } {
+/** A net that runs this code and then waits until its FIFO is opened. */
+export function waitingNet(code: string): { file: vscode.Uri; fifo: Fifo } {
   const root = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? '';
   const folder = mkdtempSync(path.join(root, 'net-'));
-  const gate = new Gate(path.join(folder, 'gate'));
+  const fifo = new Fifo(path.join(folder, 'fifo'));
   const file = path.join(folder, 'waiting.evolve.yaml');
-  writeFileSync(file, net(`${code.trim()}\n${gate.code}`));
-  return { file: vscode.Uri.file(file), gate };
+  writeFileSync(file, net(`${code.trim()}\n${fifo.code}`));
+  return { file: vscode.Uri.file(file), fifo };
 }

@@ -14,7 +14,7 @@ interface Runtime {
   readonly methods: string[];
 }
 
-/** What the next call of the command `test.sign` brings; the run is answered with `answer`. */
+/** Waits for the next call of the command `test.sign`. `answer` answers the run. */
 function nextSign(answer: unknown): Promise<unknown> {
   return new Promise((resolve) => {
     const registered = vscode.commands.registerCommand('test.sign', (sign: unknown) => {
@@ -39,7 +39,7 @@ suite('runs', () => {
   });
 
   test('a run starts its bridge, and the daemon receives its request', async () => {
-    const { file, gate } = waitingNet(`
+    const { file, fifo } = waitingNet(`
 import vscode_bridge
 assert vscode_bridge.execute_command("test.sign", "from the run") == "to the run"
 `);
@@ -61,7 +61,7 @@ assert vscode_bridge.execute_command("test.sign", "from the run") == "to the run
       assert.ok(status.counters.requests >= 1);
     } finally {
       client.close();
-      gate.open();
+      fifo.open();
     }
   });
 

@@ -1,14 +1,14 @@
 /**
- * Checks of values that came as JSON: the same members as the type has, of the right types.
+ * Checks of parsed JSON values: the same members as the type has, of the right types.
  *
  * `object` takes a check for every member of its type, and `optional` ones for exactly the optional members; so a
  * check that does not fit its type does not compile.
  */
 
-/** Says what is wrong with a value, or nothing. */
+/** Describes what is wrong with a value, or returns undefined. */
 export interface Check<T> {
   (value: unknown, place: string): string;
-  /** Never there. It makes the compiler tell checks of different types apart. */
+  /** Never present. It makes the compiler distinguish checks of different types. */
   readonly of?: (value: T) => T;
 }
 

@@ -8,7 +8,7 @@ import { memoryLog, MemoryTransport } from './memoryTransport';
 
 const ENDPOINT = { addr: 'ws://127.0.0.1:1/', session: 's', hostToken: 'secret' };
 
-/** A link whose sockets are made by the test, and whose states can be awaited. */
+/** A link whose transports the test makes, and whose states can be awaited. */
 function startLink(options: Partial<LinkOptions> = {}) {
   const transports: MemoryTransport[] = [];
   const states: LinkState[] = [];

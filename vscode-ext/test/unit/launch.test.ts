@@ -27,7 +27,7 @@ after(() => {
   rmSync(base, { recursive: true });
 });
 
-/** A new folder that holds these files. */
+/** A new folder with these files. */
 function folder(files: Record<string, string> = {}, mode = 0o644): string {
   const directory = mkdtempSync(path.join(base, 'folder-'));
   for (const [name, text] of Object.entries(files)) {

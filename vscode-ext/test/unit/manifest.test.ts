@@ -1,4 +1,4 @@
-/** What the manifest promises to the editor: where commands are offered, who may set what. */
+/** The manifest: where commands are offered, and who may change which setting. */
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -53,7 +53,7 @@ test('settings are typed and described, and each has its scope', () => {
     [
       ['evolve.runBridge.enabled', true, 'resource'],
       ['evolve.runBridge.port', 0, 'resource'],
-      // A program of ours that talks to the window: no workspace chooses it.
+      // The daemon talks to the window, so no workspace may choose it.
       ['evolve.daemon.path', '', 'machine'],
       ['evolve.python.path', '', 'machine-overridable'],
       ['evolve.run.command', [], 'machine-overridable'],

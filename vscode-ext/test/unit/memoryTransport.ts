@@ -1,4 +1,4 @@
-/** A transport without a socket: the test is the daemon. */
+/** A transport without a socket. The test acts as the daemon. */
 
 import { setImmediate as turn } from 'node:timers/promises';
 
@@ -39,7 +39,7 @@ export class MemoryTransport implements Transport {
     this.onEnd({ code, reason: '' });
   }
 
-  /** Answers the request of this method that the other side has sent or will send. */
+  /** Waits for a request of this method, unless it has already come, and answers it. */
   async answer(method: string, result: object): Promise<Sent> {
     const request = await this.sees(method, (message) => message.method === method);
     this.receive({ id: request.id, ...result });
@@ -47,7 +47,7 @@ export class MemoryTransport implements Transport {
     return request;
   }
 
-  /** The first message that fits, now or later. */
+  /** Waits for the first matching message, unless it has already come. */
   sees(what: string, test: (message: Sent) => boolean): Promise<Sent> {
     const found = this.sent.find(test);
     if (found) {

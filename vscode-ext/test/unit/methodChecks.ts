@@ -262,7 +262,7 @@ const shellCommandOutput = object<shell.CommandOutput>({
   lost: optional(number),
 });
 
-const shellGoingOn = object<shell.GoingOn>({
+const shellRunning = object<shell.RunningCommand>({
   shell: text,
   command: number,
   state: word('running', 'waitingForInput'),
@@ -271,7 +271,7 @@ const shellGoingOn = object<shell.GoingOn>({
   input: optional(word('line', 'hidden', 'keys')),
 });
 
-const shellFinished = object<shell.Finished>({
+const shellFinished = object<shell.FinishedCommand>({
   shell: text,
   command: number,
   state: word('finished'),
@@ -286,7 +286,7 @@ const shellFinished = object<shell.Finished>({
   python: optional(text),
 });
 
-const shellCommandState: Check<shell.CommandState> = anyOf(shellGoingOn, shellFinished);
+const shellCommandState: Check<shell.CommandState> = anyOf(shellRunning, shellFinished);
 
 const shellReadParams = object<shell.ReadParams>({
   from: optional(number),

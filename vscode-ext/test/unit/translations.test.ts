@@ -9,12 +9,12 @@ const texts = (name: string): Record<string, string> => JSON.parse(read(name)) a
 
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort();
 
-/** Everything that a person reads of the manifest, by the names that stand for it there. */
+/** All texts of the manifest that a person reads, by their keys. */
 function namesInManifest(): string[] {
   return sorted([...read('package.json').matchAll(/"%([^%"]+)%"/g)].map(([, name]) => name ?? ''));
 }
 
-/** Everything that the code hands to `l10n.t`. */
+/** All texts that the code passes to `l10n.t`. */
 function textsInCode(): string[] {
   const files = readdirSync(path.join(extension, 'src'), { recursive: true, encoding: 'utf8' });
   const code = files.filter((name) => name.endsWith('.ts')).map((name) => read(path.join('src', name)));

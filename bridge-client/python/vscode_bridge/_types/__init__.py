@@ -1,8 +1,8 @@
-"""The parameters, results and progress of every method, as they travel.
+"""The types of parameters, results and progress of every method on the wire.
 
 The Python mirror of ``bridge-protocol/src/methods``, one file for each family. PROTOCOL.md says
-what the members mean; ``tests/wire`` holds examples that the Rust, Python and TypeScript suites all
-check. A class whose name begins with ``_Needs`` has the members that are always there.
+what the members mean; ``tests/wire`` has examples that the Rust, Python and TypeScript suites all
+check. A class whose name begins with ``_Needs`` has the members that are always present.
 """
 
 from __future__ import annotations

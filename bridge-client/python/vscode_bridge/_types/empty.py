@@ -1,4 +1,4 @@
-"""Types of Methods without parameters or result."""
+"""The type of methods without parameters or result."""
 
 from __future__ import annotations
 

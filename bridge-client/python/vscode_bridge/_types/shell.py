@@ -86,7 +86,7 @@ class CommandOutput(_NeedsCommandOutput, total=False):
     lost: int
 
 
-class _NeedsGoingOn(TypedDict):
+class _NeedsRunningCommand(TypedDict):
     shell: str
     command: int
     state: Literal["running", "waitingForInput"]
@@ -94,11 +94,11 @@ class _NeedsGoingOn(TypedDict):
     why: Literal["quiet", "limit", "input"]
 
 
-class GoingOn(_NeedsGoingOn, total=False):
+class RunningCommand(_NeedsRunningCommand, total=False):
     input: Literal["line", "hidden", "keys"]
 
 
-class _NeedsFinished(TypedDict):
+class _NeedsFinishedCommand(TypedDict):
     shell: str
     command: int
     state: Literal["finished"]
@@ -110,13 +110,13 @@ class _NeedsFinished(TypedDict):
     machine: str
 
 
-class Finished(_NeedsFinished, total=False):
+class FinishedCommand(_NeedsFinishedCommand, total=False):
     exitCode: int
     backgroundPid: int
     python: str
 
 
-CommandState = Union[GoingOn, Finished]
+CommandState = Union[RunningCommand, FinishedCommand]
 
 
 class ReadOutputParams(_From, total=False):

@@ -117,7 +117,7 @@ def _warn_of_idle_transitions(file: str, net: Net) -> None:
 
 
 def _report(file: str, error: InscriptionError) -> int:
-    """Says what was raised and where in the net's file, then the traceback from there on."""
+    """Prints the exception with its line in the net's file, and the traceback from there."""
     cause = error.__cause__
     assert cause is not None
     frames = traceback.extract_tb(cause.__traceback__)

@@ -1,8 +1,8 @@
 """Code in a net, compiled so that errors name the line of the net's own file.
 
 The code is the body of a function with the parameter ``token``, so it may ``return``. A single
-expression is its own value. All inscriptions of a net share their global names, where
-``vscode_bridge`` is already there.
+expression is the return value. All inscriptions of a net share their global names, which include
+``vscode_bridge``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def compile_inscription(
 def offer_engine_alias() -> None:
     """Makes ``from enginepy import vscode_bridge`` work where the original engine is not installed.
 
-    The finder stands last, so an engine that is installed is found before it.
+    The finder is the last one, so an installed engine is found before it.
     """
     if not any(isinstance(finder, _EngineAlias) for finder in sys.meta_path):
         sys.meta_path.append(_EngineAlias())
@@ -70,7 +70,7 @@ class _EngineAlias(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=True) if fullname == "enginepy" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__doc__ = "Stands in for the original engine and holds vscode_bridge only."
+        module.__doc__ = "Replaces the original engine, with vscode_bridge only."
         module.vscode_bridge = vscode_bridge  # type: ignore[attr-defined]
         sys.modules["enginepy.vscode_bridge"] = vscode_bridge
 

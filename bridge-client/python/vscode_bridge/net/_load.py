@@ -1,11 +1,11 @@
-"""Reads a net from a YAML file; every complaint names the file and the line.
+"""Reads a net from a YAML file. Every error names the file and the line.
 
-Understood are ``pnml``, ``net``, ``page``, and in a page ``place``, ``transition`` and ``arc``.
-Each may be a list or a single mapping, and plural names do as well. Tokens stand in
-``evolve: initialTokens`` as ``- value: ...``, or in ``marking`` as a list. Inscriptions stand in
-``evolve: inscriptions`` or directly in ``inscriptions``. Arcs stand beside the places, or inside of
-a transition, where the end that is this transition may be left out. Other members are skipped:
-nets carry names, graphics and types that do not matter here.
+It reads ``pnml``, ``net``, ``page``, and in a page ``place``, ``transition`` and ``arc``. Each may
+be a list or a single mapping, and plural names are accepted. Net tokens are in
+``evolve: initialTokens`` as ``- value: ...``, or in ``marking`` as a list. Inscriptions are in
+``evolve: inscriptions`` or directly in ``inscriptions``. Arcs are beside the places, or inside a
+transition, where the end that is this transition may be left out. Other members, such as names,
+graphics and types, are skipped.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class _Reader:
             raise self._wrong(node, f"this value cannot be a token: {error}") from error
 
     def _start(self, code: yaml.ScalarNode) -> Tuple[int, int]:
-        """Line and column of the first character of the code. A block starts below its mark."""
+        """Line and column of the first character of the code. A block starts below its ``|``."""
         if code.style not in ("|", ">"):
             return _line(code), 0
         line = _line(code) + 1

@@ -16,7 +16,7 @@ class Inscription:
     """Takes the first consumed token."""
 
     value_is_token: bool = False
-    """True for ``execMode: async``: what the code returns becomes a token."""
+    """True for ``execMode: async``: the return value of the code becomes a net token."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class NetError(Exception):
 
 
 class InscriptionError(Exception):
-    """The code of an inscription raised; ``__cause__`` is what it raised."""
+    """The code of an inscription raised an exception, which is ``__cause__``."""
 
     def __init__(self, transition: Transition, inscription: Inscription) -> None:
         super().__init__(f"transition {transition.id!r}, inscription {inscription.id!r}")

@@ -23,7 +23,7 @@ from ._model import Inscription, InscriptionError, Net, Transition
 
 
 class Firing(NamedTuple):
-    """One step: what fired, what it took, and what it passed on."""
+    """One step: the transition, the tokens that it consumed, and those that it produced."""
 
     transition: Transition
     consumed: List[Any]
@@ -31,7 +31,7 @@ class Firing(NamedTuple):
 
 
 class Run:
-    """A net on its way. ``net.marking`` is where it stands."""
+    """A run of a net. ``net.marking`` is its present marking."""
 
     def __init__(self, net: Net) -> None:
         self.net = net
@@ -47,7 +47,7 @@ class Run:
         return None
 
     def to_the_end(self, limit: int, watch: Callable[[Firing], object]) -> bool:
-        """Steps until nothing is enabled; False when ``limit`` steps did not suffice."""
+        """Steps until nothing is enabled. Returns False if ``limit`` steps were not enough."""
         while self.steps < limit:
             firing = self.step()
             if firing is None:

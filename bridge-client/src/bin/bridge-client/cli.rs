@@ -1,4 +1,4 @@
-//! What a person can type. Every flag of the program is here, and only here.
+//! The command line: every flag of the program is declared here, and only here.
 
 pub mod act;
 pub mod cell;
@@ -16,7 +16,7 @@ use clap_complete::Shell as ShellProgram;
 
 use target::Target;
 
-/// Longest `--timeout`. The daemon shortens those of `vscode/*` to ten minutes.
+/// Maximum of `--timeout`. The daemon reduces the timeout of `vscode/*` to ten minutes.
 const TIMEOUT_LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 const EXAMPLES: &str = "\
@@ -58,7 +58,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What every subcommand understands.
+/// Flags of every subcommand.
 #[derive(Args, Debug)]
 pub struct Global {
     /// Speak to the daemon of this session (see `bridge-client list`)
@@ -77,7 +77,7 @@ pub enum Command {
     /// Call any method and print its result
     #[command(after_help = CALL_HELP)]
     Call(Call),
-    /// Ask the host's language model and print the answer, as it comes on a terminal
+    /// Ask the host's language model and print the answer; on a terminal, while it arrives
     #[command(after_help = CHAT_HELP)]
     Chat(Chat),
     /// Show a message to the person at the host
@@ -86,10 +86,10 @@ pub enum Command {
     /// Run an editor command and print what it returns, if anything
     #[command(after_help = EXECUTE_COMMAND_HELP)]
     ExecuteCommand(ExecuteCommand),
-    /// Print what was said in a conversation
+    /// Print the messages of a conversation
     #[command(after_help = HISTORY_HELP)]
     History(History),
-    /// Print what the daemon is doing
+    /// Print the daemon's hosts, clients, requests in flight and counters
     Status,
     /// List this user's running daemons, and remove the files of dead ones
     List,
@@ -98,13 +98,13 @@ pub enum Command {
     /// Relay newline-delimited JSON-RPC between stdin/stdout and the daemon
     #[command(after_help = STDIO_HELP)]
     Stdio,
-    /// Serve requests by rules from a file, in place of an editor
+    /// Serve requests by the rules in a file, instead of an editor
     #[command(after_help = HOST_HELP)]
     Host(Host),
-    /// Make a token that allows less than the session's own
+    /// Make a token for a client with fewer rights, or for a host
     #[command(after_help = TOKEN_HELP)]
     Token(Token),
-    /// Run commands in shells that stay
+    /// Run commands in persistent shells
     #[command(after_help = shell::SHELL_HELP)]
     Shell(shell::Shell),
     /// Read, change and search files
@@ -116,13 +116,13 @@ pub enum Command {
     /// Show web pages
     #[command(after_help = page::PAGE_HELP)]
     Page(page::Page),
-    /// Do what an OpenHands agent would, and see what it would be told
+    /// Execute an action of an OpenHands agent and print its observation
     #[command(after_help = act::ACT_HELP)]
     Act(act::Act),
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
-        /// Which shell
+        /// The shell
         shell: ShellProgram,
     },
 }
@@ -166,7 +166,7 @@ pub struct Chat {
     /// Model to ask, by id or by a part of its name
     #[arg(long)]
     pub model: Option<String>,
-    /// Go on with this conversation
+    /// Continue this conversation
     #[arg(long, value_name = "ID")]
     pub conversation: Option<String>,
 }
@@ -183,9 +183,9 @@ Prints the button that was pressed, or nothing.";
 pub struct ShowMessage {
     #[command(flatten)]
     pub target: Target,
-    /// What to show
+    /// The message
     pub text: String,
-    /// How loud
+    /// Severity of the message
     #[arg(long, value_enum, default_value_t = Level::Info)]
     pub level: Level,
     /// Offer this button, wait, and print the one that is pressed; may be given several times
@@ -215,7 +215,7 @@ pub struct ExecuteCommand {
     pub target: Target,
     /// The command's id, for instance workbench.action.files.saveAll
     pub command: String,
-    /// Its arguments: JSON, anything else is a string. Put -- before those that begin with -
+    /// Its arguments: JSON values; anything else is a string. Put -- before arguments that begin with -
     #[arg(value_name = "ARG")]
     pub args: Vec<String>,
 }
@@ -229,9 +229,9 @@ Example:
 pub struct History {
     #[command(flatten)]
     pub target: Target,
-    /// The conversation, as `chat` names it
+    /// The id of the conversation, as `chat` prints it
     pub conversation: String,
-    /// How many messages, the newest [default: the host's, 10]
+    /// Print this many of the newest messages [default: 10]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
@@ -253,9 +253,9 @@ The file is JSON:
     {\"method\": \"vscode/executeCommand\", \"error\": {\"code\": -32054, \"message\": \"not here\"}},
     {\"method\": \"*\", \"silent\": true}]}
 
-The first rule whose method (or *) fits and whose `when` members equal those of the params counts:
+The first rule applies whose method (or *) matches and whose `when` members equal those of the params:
   progress  values sent first, in order
-  gate      a FIFO, opened for reading and read to its end before going on
+  fifo      a FIFO to open and read to its end before going on
   delayMs   milliseconds to wait
 then exactly one of
   result    the answer; ${name} in its strings is replaced by that member of the params
@@ -266,12 +266,12 @@ Without a rule the answer is -32601. The host registers the methods that its rul
 for * adds the four vscode/ methods, and \"methods\": [\"my/own\"] beside \"rules\" any others.
 \"workspaceFolders\", \"focused\" and \"edge\" are registered as they are.
 
-Once registered it prints {\"runtimeId\": …} and serves until it is killed or the daemon ends.";
+Once registered, it prints {\"runtimeId\": …} and serves until it is killed or the daemon ends.";
 
 /// `host --rules FILE`
 #[derive(Args, Debug)]
 pub struct Host {
-    /// The rules
+    /// The file with the rules
     #[arg(long, value_name = "FILE")]
     pub rules: PathBuf,
     /// Append a JSON line to this file for each request, cancel and answer
@@ -280,15 +280,18 @@ pub struct Host {
     /// Read the host token from this file instead of the session's own
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Speak by this open descriptor, which the daemon that starts us has left open, instead of connecting
+    /// Use this open descriptor, inherited from the daemon that started this program, instead of connecting
     #[arg(long, value_name = "NUMBER", conflicts_with = "token_file")]
     pub connection_fd: Option<i32>,
 }
 
 const TOKEN_HELP: &str = "\
-A client token is printed alone on stdout: whoever reads it can do what it allows until the session
-ends. Let it lead into a variable or, with --output, into a private file, never into a log, the
-arguments of a program, or a URL. A token cannot give more than the one that makes it has.
+The token is printed alone on stdout. Whoever reads it can do what it allows until the session ends, so
+put it into a variable or, with --output, into a private file, never into a log, the arguments of a
+program, or a URL.
+
+A client token gives only rights that the token used to make it has. The session's own host token can
+make tokens for any tools; a host token made here can make only narrower ones.
 
 Examples:
   RUN_BRIDGE_TOKEN=$(bridge-client token --rights chat,read) ./my_agent
@@ -298,7 +301,7 @@ Examples:
 /// `token …`
 #[derive(Args, Debug)]
 pub struct Token {
-    /// What its holder may do, of chat, read, write, run and editor, with commas between them
+    /// Rights of the client token: chat, read, write, run and editor, separated by commas
     #[arg(long, value_name = "RIGHTS", required_unless_present = "host")]
     pub rights: Option<Rights>,
     /// Make a token for a host instead of a client

@@ -1,5 +1,4 @@
-//! One file per subcommand, and what they share: finding the daemon, waiting for an answer, showing
-//! output.
+//! The subcommands, one file each, and what they share: finding the daemon, waiting for an answer, printing the result.
 
 mod act;
 mod call;
@@ -43,10 +42,10 @@ use route::Route;
 /// How long Ctrl-C waits for the daemon to confirm the cancel.
 const CANCEL_WAIT: Duration = Duration::from_secs(1);
 
-/// The exit code when a command or cell reached its limit; `timeout` has the same.
+/// The exit code when a command or cell reached its limit, as of the program `timeout`.
 const GOES_ON: u8 = 124;
 
-/// What a subcommand works with.
+/// Settings and output of a subcommand.
 pub struct Context {
     session: Option<SessionId>,
     timeout: Option<Duration>,
@@ -55,7 +54,7 @@ pub struct Context {
     output: Output,
 }
 
-/// Carries out what was typed. `environment` reads a variable.
+/// Runs the subcommand. `environment` reads a variable.
 pub async fn run(cli: Cli, environment: fn(&str) -> Option<String>) -> ExitCode {
     let Cli { global, command } = cli;
     let output = Output::new(global.json);
@@ -116,8 +115,7 @@ impl Context {
         Ok(Client::connect(self.endpoint()?, options).await?)
     }
 
-    /// Calls a method and returns its result as it came: `--json` prints that, other styles read it with
-    /// [`typed`].
+    /// Calls a method and returns its result as raw text: `--json` prints that, other styles parse it with [`typed`].
     async fn call<M: MethodType>(&self, params: &M::Params) -> Result<Box<RawValue>, Failure> {
         let client = self.client().await?;
         let params = self.route.added_to(params);
@@ -127,7 +125,7 @@ impl Context {
     }
 }
 
-/// The result of a method as its type.
+/// Parses the result of a method.
 fn typed<M: MethodType>(result: &RawValue) -> Result<M::Result, Failure> {
     serde_json::from_str(result.get()).map_err(|error| {
         let (method, reason) = (M::NAME.to_owned(), error.to_string());
@@ -140,7 +138,7 @@ async fn done<M: MethodType>(context: Context, params: &M::Params) -> Result<(),
     shown::<M>(context, params, |_| String::new()).await
 }
 
-/// Calls a method and shows its result in words, or as it came where JSON was asked for.
+/// Calls a method and prints its result as text, or unchanged with `--json`.
 async fn shown<M: MethodType>(
     mut context: Context,
     params: &M::Params,
@@ -156,7 +154,7 @@ async fn shown<M: MethodType>(
     }
 }
 
-/// Bytes that came in base64.
+/// Decodes base64.
 fn decoded<M: MethodType>(base64: &str) -> Result<Vec<u8>, Failure> {
     BASE64_STANDARD.decode(base64).map_err(|error| {
         let (method, reason) = (M::NAME.to_owned(), error.to_string());

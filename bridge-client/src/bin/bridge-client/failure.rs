@@ -1,4 +1,4 @@
-//! How the program ends when it does not succeed.
+//! Failures of the program: their messages and exit codes.
 //!
 //! | code | meaning |
 //! | --- | --- |
@@ -14,8 +14,7 @@
 //! | any | of a command that `shell run`, `shell wait` or `act run` has seen end |
 //! | 130 | interrupted (Ctrl-C); the request was cancelled at the daemon first |
 //!
-//! The same table is in `--help`. A reader of our output that goes away is no failure: the program
-//! ends quietly.
+//! The same table is in `--help`. If the reader of stdout goes away, the program ends with 0 and without a message.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -33,17 +32,17 @@ use crate::verbs;
 /// Why a subcommand did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The library says what happened and what to do. Where that came over the wire, methods are named by
-    /// the verbs of this program, and what can be done here is added.
+    /// The library says what happened and what to do. In an error that came over the wire, methods and
+    /// params are replaced by subcommands and flags of this program, and advice for its user is added.
     #[error("{text}{advice}", text = verbs::in_place_of_methods(&.0.to_string()), advice = advice(.0))]
     Bridge(#[from] Error),
-    /// What was typed makes no sense.
+    /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
-    /// A file that was named cannot be used.
+    /// A file cannot be used.
     #[error("cannot use {path}: {reason}")]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it, and what to do.
         reason: String,
@@ -57,7 +56,7 @@ pub enum Failure {
     /// Some requests of a relay got no answer within their deadlines.
     #[error("{0} requests were not answered in time: give them more with --timeout")]
     Unanswered(usize),
-    /// A command in a shell has ended with this code. Its output is all that there is to say.
+    /// A command in a shell has ended with this code. No message is printed beside its output.
     #[error("the command ended with code {0}")]
     Command(u8),
     /// Ctrl-C.
@@ -66,13 +65,13 @@ pub enum Failure {
     /// Stdout cannot be written to.
     #[error("cannot write to stdout ({}): check where it leads", without_number(.0))]
     Output(io::Error),
-    /// The runtime did not start.
+    /// The tokio runtime did not start.
     #[error("cannot start ({}): the system has too few resources, try again later", without_number(.0))]
     Start(io::Error),
 }
 
 impl Failure {
-    /// Tells the person, with `--json` also the program that reads stdout, and gives the code.
+    /// Prints the failure to stderr, with `--json` also to stdout, and returns the exit code.
     pub fn report(&self, json: bool) -> ExitCode {
         match self {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -80,7 +79,7 @@ impl Failure {
             }
             Self::Command(code) => return ExitCode::from(*code),
             Self::Interrupted => {}
-            // Only this one has more to say than fits a line.
+            // The only message with more than one line.
             Self::Bridge(Error::SeveralDaemons(_)) => output::complain(&self.to_string()),
             _ => output::complain(&self.to_string().replace('\n', " ")),
         }
@@ -129,21 +128,20 @@ impl Failure {
     }
 }
 
-/// What a person at this program can do about an error of the daemon or the host. Empty where the message
-/// itself says it, or nothing can be done.
+/// Advice for the user of this program about an error of the daemon or the host. Empty if the message itself says what to
+/// do, or nothing can be done.
 fn advice(error: &Error) -> &'static str {
     match error.wire().and_then(|wire| ErrorKind::from_code(wire.code())) {
         Some(ErrorKind::Timeout) => "; give it more time with --timeout SECONDS",
         Some(ErrorKind::MethodNotFound) => {
             "; `bridge-client call runtime/list` shows what hosts offer"
         }
-        Some(ErrorKind::Overloaded) => "; wait a little, then try again",
-        Some(ErrorKind::AmbiguousRuntime) => "; choose one with --runtime ID or --in DIR",
+
         _ => "",
     }
 }
 
-/// The one place that turns an error into an exit code.
+/// The exit code of an error.
 fn code_of(error: &Error) -> u8 {
     match error {
         Error::NoDaemon
@@ -205,8 +203,10 @@ mod tests {
         let told = rejected(ErrorKind::Timeout).to_string();
         assert_eq!(told, "what happened: what to do; give it more time with --timeout SECONDS");
         assert_eq!(rejected(ErrorKind::NotAllowed).to_string(), "what happened: what to do");
-        let told = rejected(ErrorKind::AmbiguousRuntime).to_string();
-        assert!(told.ends_with("; choose one with --runtime ID or --in DIR"), "{told}");
+        let ambiguous = ErrorKind::AmbiguousRuntime
+            .error("two serve it: choose one with params.runtimeId or params.path: a, b");
+        let told = Failure::from(Error::Rejected(ambiguous)).to_string();
+        assert_eq!(told, "two serve it: choose one with --runtime ID or --in DIR: a, b");
         let error = ErrorKind::NotFound.error("there is no shell a: see shell/list");
         let told = Failure::from(Error::Rejected(error.clone())).to_string();
         assert_eq!(told, "there is no shell a: see `bridge-client shell list`");

@@ -1,11 +1,11 @@
-//! JSON for the eye, without understanding it.
+//! Reformats JSON text without parsing its values.
 //!
-//! Only the space between tokens changes. A parser that builds values would lose what it cannot
-//! hold (`1e400`, 20-digit integers, lone surrogates, the order of members); this one cannot.
+//! Only the space between tokens changes. A parser that builds values would lose some of them (`1e400`, 20-digit
+//! integers, lone surrogates, the order of members).
 
 use std::borrow::Cow;
 
-/// How to lay tokens out.
+/// The space between tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One line, no spaces: for a pipe.
@@ -14,7 +14,7 @@ pub enum Layout {
     Indented,
 }
 
-/// Lays valid JSON text out anew.
+/// Reformats valid JSON text.
 pub fn reformat(text: &str, layout: Layout) -> String {
     let mut out = String::with_capacity(text.len());
     let mut depth = 0;
@@ -48,8 +48,8 @@ pub fn reformat(text: &str, layout: Layout) -> String {
     out
 }
 
-/// The same JSON without what a terminal would obey. JSON escapes most control characters by
-/// itself, but not those from U+007F to U+009F, one of which starts an escape sequence.
+/// The JSON text with control characters escaped that a terminal would act on. JSON itself escapes most of them, but not
+/// U+007F to U+009F, one of which starts an escape sequence.
 pub fn without_controls(text: &str) -> Cow<'_, str> {
     let is_obeyed = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
     if !text.contains(is_obeyed) {
@@ -78,7 +78,7 @@ enum Piece {
     Between(char),
 }
 
-/// Drops the space between tokens and tells what is within strings.
+/// Splits the text into characters, without the space between tokens.
 fn pieces(text: &str) -> impl Iterator<Item = Piece> {
     let (mut inside, mut escaped) = (false, false);
     text.chars().filter_map(move |c| {

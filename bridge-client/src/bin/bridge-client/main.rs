@@ -1,9 +1,8 @@
-//! The program `bridge-client`: speaks to a Run Bridge daemon from a shell.
+//! The program `bridge-client`: the command line of Run Bridge.
 //!
-//! [`cli`] declares every flag, [`commands`] has one file per subcommand, and everything that is
-//! printed goes through [`output`]. A subcommand either prints its answer and ends with 0, or
-//! returns a [`failure::Failure`], which [`failure`] turns into one line on stderr and one of the
-//! exit codes in its table.
+//! [`cli`] declares every flag, [`commands`] has one file per subcommand, and everything that is printed goes through
+//! [`output`]. A subcommand either prints its answer and ends with 0, or returns a [`failure::Failure`], which becomes one
+//! line on stderr and an exit code.
 
 mod cli;
 mod commands;
@@ -25,7 +24,7 @@ fn main() -> ExitCode {
         Err(error) => return failure::Failure::Start(error).report(cli.global.json),
     };
     let code = runtime.block_on(commands::run(cli, |name| std::env::var(name).ok()));
-    // A read from stdin cannot be interrupted; waiting for it would keep the program alive.
+    // Do not wait for a pending read from stdin: it cannot be interrupted, and would keep the program alive.
     runtime.shutdown_background();
     code
 }

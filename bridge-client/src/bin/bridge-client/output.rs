@@ -1,8 +1,8 @@
-//! All printing. Results go to stdout, words about them to stderr.
+//! Prints results to stdout, and notes and errors to stderr.
 //!
-//! Writing to stdout is asynchronous: a reader that pauses (a pager, Ctrl-S) must not keep us from
-//! answering the daemon's pings. Texts from elsewhere may hold anything, so what goes to a terminal
-//! has its control characters made visible; a pipe gets every byte as it came.
+//! Writing to stdout is asynchronous: a reader that pauses (a pager, Ctrl-S) must not keep the program from answering the
+//! daemon's pings. Texts from elsewhere are not trusted, so their control characters are made visible on a terminal; a
+//! pipe gets every byte unchanged.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -14,21 +14,21 @@ use tokio::io::{AsyncWriteExt, Stdout};
 use crate::failure::Failure;
 use crate::json_text::{self, Layout};
 
-/// Stdout, and how results shall look on it.
+/// Stdout, and the style of results on it.
 pub struct Output {
     stdout: Stdout,
     is_terminal: bool,
     pub style: Style,
 }
 
-/// Who reads.
+/// The style of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A person.
+    /// For a person at a terminal.
     Terminal,
-    /// A program that takes what a person would, but without decoration.
+    /// For a pipe: the same text, without decoration.
     Pipe,
-    /// A program that asked for JSON.
+    /// As JSON, because `--json` was given.
     Json,
 }
 
@@ -43,19 +43,19 @@ impl Output {
         Self { stdout: tokio::io::stdout(), is_terminal, style }
     }
 
-    /// A line of text; with [`Style::Json`] it must be JSON.
+    /// Prints a line of text. With [`Style::Json`] it must be JSON.
     pub async fn line(&mut self, text: &str) -> Result<(), Failure> {
         let text = self.shown(text);
         self.write(&format!("{text}\n")).await
     }
 
-    /// A piece of text that others follow.
+    /// Prints a piece of text without a line end.
     pub async fn piece(&mut self, text: &str) -> Result<(), Failure> {
         let text = self.shown(text);
         self.write(&text).await
     }
 
-    /// The text of a file: as it is, so that its last line ends as it does there.
+    /// Prints the text of a file. If its last line has no end, one is added only on a terminal.
     pub async fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.piece(text).await?;
         match self.is_terminal && !text.is_empty() && !text.ends_with('\n') {
@@ -64,13 +64,13 @@ impl Output {
         }
     }
 
-    /// Bytes that are passed on as they are: what a command printed for a terminal, on a terminal.
+    /// Prints bytes unchanged, for instance the output of a command.
     pub async fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.stdout.write_all(bytes).await.map_err(Failure::Output)?;
         self.stdout.flush().await.map_err(Failure::Output)
     }
 
-    /// A JSON value in the style asked for.
+    /// Prints a JSON value in the chosen style.
     pub async fn json(&mut self, value: &RawValue) -> Result<(), Failure> {
         let text = match self.style {
             Style::Json => return self.line(value.get()).await,
@@ -97,14 +97,14 @@ impl Output {
     }
 }
 
-/// A word to the person, on stderr. Nothing can be done if nobody hears it. The line is written in
-/// one piece, so that those of several programs do not mix.
+/// Prints a note for the person to stderr; errors are ignored. The line is written in one piece, so that lines of several
+/// programs do not mix.
 pub fn note(text: &str) {
     let line = format!("{}\n", visible(text));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// An error, on stderr, after the program's name.
+/// Prints an error to stderr, after the program's name.
 pub fn complain(text: &str) {
     note(&format!("bridge-client: {text}"));
 }

@@ -1,4 +1,4 @@
-//! Parameters of `call` and `execute-command`, from what was typed.
+//! Builds the parameters of `call` and `execute-command` from the arguments.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
-/// One JSON object or array, or any number of `key=value`, or `-` for JSON from `stdin`. JSON
-/// reaches the wire as it was typed.
+/// Builds parameters from one JSON object or array, from any number of `key=value`, or, for `-`, from JSON on stdin. JSON
+/// is sent unchanged.
 pub fn from_arguments(
     arguments: &[String],
     stdin: impl FnOnce() -> Result<String, Failure>,
@@ -25,20 +25,20 @@ pub fn from_arguments(
     }
 }
 
-/// A value that is JSON is taken as such, anything else is a string.
+/// The text as a value: JSON stays JSON, anything else becomes a string.
 pub fn value(text: &str) -> Box<RawValue> {
     let json = serde_json::from_str::<Box<RawValue>>(text);
     json.or_else(|_| serde_json::value::to_raw_value(text)).expect("a string always prints")
 }
 
-/// All of stdin, as long as it can be sent.
+/// Reads all of stdin as text. Fails if it is too large to be sent.
 pub fn read_stdin() -> Result<String, Failure> {
     String::from_utf8(read_stdin_bytes()?).map_err(|error| {
         Failure::Input(std::io::Error::new(std::io::ErrorKind::InvalidData, error))
     })
 }
 
-/// The same where it need not be text.
+/// Reads all of stdin as bytes. Fails if it is too large to be sent.
 pub fn read_stdin_bytes() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let limit = MESSAGE_BYTES as u64 + 1;

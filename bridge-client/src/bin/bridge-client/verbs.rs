@@ -1,4 +1,4 @@
-//! Methods of the wire under the names that a person types here.
+//! Methods and params of the wire under the names that a person types here.
 
 use bridge_protocol::methods;
 
@@ -11,15 +11,20 @@ const UNIX_NAMES: [(&str, &str); 5] = [
     ("file/copy", "cp"),
 ];
 
-/// Replaces names of methods by subcommands in the part of a message that says what to do: after the first colon.
-/// The part before it may quote names of files, which can look like methods.
+/// Params that choose a runtime, and the flags for them.
+const FLAGS: [(&str, &str); 2] =
+    [("params.runtimeId", "--runtime ID"), ("params.path", "--in DIR")];
+
+/// Replaces methods by subcommands, and params by flags, in the part of a message that says what to do: after the
+/// first colon. The part before it may quote names of files, which can look like methods.
 pub fn in_place_of_methods(message: &str) -> String {
     let Some((what, remedy)) = message.split_once(": ") else { return message.to_owned() };
     let remedy: String = remedy.split_inclusive(|c: char| !is_of_name(c)).map(replaced).collect();
+    let remedy = FLAGS.iter().fold(remedy, |text, (param, flag)| text.replace(param, flag));
     format!("{what}: {remedy}")
 }
 
-/// A word with the one character behind it that ends it.
+/// Replaces a method by its subcommand. The word ends with one character that is not part of the name.
 fn replaced(word: &str) -> String {
     let name = word.trim_end_matches(|c: char| !is_of_name(c));
     match subcommand(name) {

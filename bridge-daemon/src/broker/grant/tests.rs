@@ -78,7 +78,7 @@ fn a_made_token_can_be_narrowed_and_never_widened() {
 }
 
 #[test]
-fn what_a_token_shall_name_is_checked() {
+fn the_ids_and_tools_of_a_new_token_are_checked() {
     let many: Vec<_> = (0..=ENTRIES).map(|n| format!("x{n}")).collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
     for (ids, tools) in [

@@ -261,7 +261,7 @@ fn a_folder_chooses_among_windows_before_the_focus_does() {
 }
 
 #[test]
-fn who_waits_for_a_child_in_vain_learns_that_it_went_away() {
+fn a_request_that_waits_for_a_child_in_vain_says_that_it_went_away() {
     let mut w = world();
     let client = w.client(9);
     let sandbox = w.sandbox(1, "a", "/a");

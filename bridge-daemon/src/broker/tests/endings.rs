@@ -101,7 +101,7 @@ fn while_draining_only_requests_are_answered() {
 }
 
 #[test]
-fn whoever_is_not_there_is_not_heard() {
+fn messages_of_unknown_connections_are_ignored() {
     let mut w = world();
     let (host, stranger) = (w.host(1), PeerId(9));
     w.says(stranger, call(1, json!({})));

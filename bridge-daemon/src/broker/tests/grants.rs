@@ -119,6 +119,28 @@ fn nobody_else_can_take_the_place_of_a_child() {
 }
 
 #[test]
+fn an_id_that_a_token_names_is_not_taken_over_with_the_sessions_own_host_token() {
+    let mut w = world();
+    let window = w.host(1);
+    let wanted = json!({"role": "host", "runtimeIds": ["h1", "box"], "tools": ["file/*"]});
+    let made = w.broker.narrowed(window, serde_json::from_value(wanted).unwrap()).unwrap();
+    let as_box = json!({"runtimeId": "box", "methods": []});
+    let first = w.connect(2, made.clone(), Dialect::JsonRpc);
+    assert_eq!(try_register(&mut w, first, as_box.clone()), Ok("box".into()));
+    let intruder = w.stranger(3);
+    assert_eq!(try_register(&mut w, intruder, as_box.clone()), Err(ErrorKind::Forbidden));
+    w.update(first, json!({"title": "mine"}));
+    assert_eq!(w.broker.runtime("box").unwrap().title, "mine", "the sandbox keeps its place");
+    let again = w.connect(4, made, Dialect::JsonRpc);
+    assert_eq!(try_register(&mut w, again, as_box.clone()), Ok("box".into()), "it reconnects");
+    let as_window = json!({"runtimeId": "h1", "methods": []});
+    assert_eq!(try_register(&mut w, intruder, as_window.clone()), Ok("h1".into()), "a window does");
+    assert_eq!(try_register(&mut w, again, as_window), Ok("h1".into()), "its token names this id");
+    let late = w.stranger(5);
+    assert_eq!(try_register(&mut w, late, as_box), Ok("box".into()), "nobody has it now");
+}
+
+#[test]
 fn hosts_without_a_name_get_one_that_their_token_allows() {
     let mut w = world();
     let taken = HostGrant::general(["runtime-1".to_owned()], &[]);

@@ -78,7 +78,7 @@ fn answers_are_queued_up_to_the_limit_and_then_their_reader_is_cut() {
 }
 
 #[test]
-fn whoever_reads_promptly_gets_its_answers_but_no_progress_when_all_queues_are_full() {
+fn a_prompt_reader_gets_its_answers_but_no_progress_when_all_queues_are_full() {
     let mut w = World::new(HostWait::UntilDeadline, Limits { total_bytes: 0, ..Limits::default() });
     let (host, client) = (w.host(1), w.client(2));
     w.says(client, call(1, json!({})));

@@ -94,7 +94,7 @@ fn events_are_held_back_until_the_last_outstanding_answer_and_within_bounds() {
 }
 
 #[test]
-fn what_was_held_back_is_not_sent_to_a_client_that_is_being_cut_off() {
+fn held_back_events_are_not_sent_to_a_client_that_is_being_closed() {
     let limits = Limits { queue_messages: 2, ..Limits::default() };
     let mut w = World::new(HostWait::UntilDeadline, limits);
     let (host, client) = (w.host(1), w.bridge_client(2));
@@ -109,7 +109,7 @@ fn what_was_held_back_is_not_sent_to_a_client_that_is_being_cut_off() {
 }
 
 #[test]
-fn what_was_held_back_for_a_client_goes_with_it() {
+fn held_back_events_are_dropped_with_their_client() {
     let mut w = world();
     let (host, client) = (w.host(1), w.bridge_client(2));
     w.says(client, started(7, "t7"));

@@ -268,7 +268,7 @@ fn notifications_that_nobody_knows_are_counted_and_do_nothing() {
 }
 
 #[test]
-fn the_books_show_who_is_there_and_what_is_under_way() {
+fn the_counts_show_connections_and_requests_in_flight() {
     let mut w = world();
     let (host, client, _) = (w.host(1), w.client(2), w.client(3));
     w.fast = false;

@@ -1,13 +1,13 @@
-/** `action/*`: what an OpenHands agent does. */
+/** `action/*`: actions and observations of OpenHands agents. */
 
 import type { Empty } from './empty';
 
-/** What an agent does, in the words of OpenHands. */
+/** An action of an agent, in the format of OpenHands. */
 export interface ExecuteParams {
   readonly action: string;
   readonly args?: Readonly<Record<string, unknown>>;
   readonly actionId?: string;
-  /** The runtime whose tools carry it out. */
+  /** The runtime whose tools execute the action. */
   readonly runtimeId?: string;
   /** A path that chooses that runtime. */
   readonly path?: string;
@@ -22,7 +22,7 @@ export interface CancelParams {
 
 export interface OutputPiece {
   readonly text: string;
-  /** Where the piece begins in the shell's log. Cells have none. */
+  /** Offset of the piece in the shell's log. Absent for cells. */
   readonly start?: number;
   readonly end?: number;
 }
@@ -98,7 +98,7 @@ export interface ErrorExtras {
 export type Extras =
   RunExtras | CellExtras | EditExtras | PageExtras | ReadExtras | WriteExtras | ErrorExtras | Empty;
 
-/** What came of an action, as OpenHands prints it. */
+/** The observation of an action, in the format of OpenHands. */
 export interface Observation {
   readonly message: string;
   readonly observation: string;

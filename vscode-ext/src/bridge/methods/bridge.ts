@@ -1,4 +1,4 @@
-/** `bridge/*`, and the notifications: what the daemon answers itself. */
+/** `bridge/*`, which the daemon answers itself, and the notifications. */
 
 import type { RuntimeInfo } from './runtime';
 
@@ -18,7 +18,7 @@ export interface HelloResult {
   readonly version: string;
   readonly session: string;
   readonly role: 'client' | 'host';
-  /** What a client's token allows. */
+  /** Rights of the client token. Absent for hosts. */
   readonly rights?: readonly Right[];
 }
 
@@ -53,7 +53,7 @@ export interface StatusResult {
   readonly counters: Readonly<Record<string, number>>;
 }
 
-/** A request that has ended, as `bridge/tail` reports it. Never holds parameters or results. */
+/** A request that has ended, as `bridge/tail` reports it. Never contains parameters or results. */
 export interface RequestRecord {
   readonly request: number;
   readonly client: number;

@@ -18,9 +18,9 @@ export interface RunResult {
   readonly ended: 'finished' | 'raised' | 'timedOut' | 'kernelDied';
   readonly cwd: string;
   readonly python: string;
-  /** Bytes that are missing in the text. */
+  /** Number of bytes that the text leaves out. */
   readonly omittedBytes?: number;
   readonly pictures?: readonly Picture[];
-  /** Why the kernel is a new one, if it is. */
+  /** Why the cell ran in a new kernel, if it did. */
   readonly newKernel?: 'restarted' | 'wasStuck';
 }

@@ -47,7 +47,7 @@ export type ReadResult = TextFile | MediaFile | BinaryFile | RawFile;
 
 export interface WriteParams {
   readonly path: string;
-  /** The content, or `base64` if it is no text. */
+  /** The content as text. Binary content is in `base64` instead. */
   readonly text?: string;
   readonly base64?: string;
   /** True when absent. */
@@ -61,7 +61,7 @@ export interface WriteParams {
 export interface WriteResult {
   readonly created: boolean;
   readonly version: string;
-  /** False if the file had another owner, and is the runtime's now. */
+  /** False if the file had another owner or group, and now has those of the runtime's user. */
   readonly ownerKept: boolean;
 }
 
@@ -81,7 +81,7 @@ export interface EditResult {
   readonly linesRemoved: number;
   readonly linesAdded: number;
   readonly diff: string;
-  /** Absent if taking an edit back has removed the file. */
+  /** Absent if undoing an edit has removed the file. */
   readonly version?: string;
   readonly ownerKept: boolean;
 }
@@ -103,7 +103,7 @@ export type FileKind = 'file' | 'directory' | 'symlink' | 'pipe' | 'socket' | 'd
 export interface FileEntry {
   readonly path: string;
   readonly kind: FileKind;
-  /** For a link: what it leads to. */
+  /** For a symbolic link: the type of its target. */
   readonly target?: FileKind;
 }
 
@@ -141,7 +141,7 @@ export interface GrepLine {
   readonly path: string;
   readonly line: number;
   readonly text: string;
-  /** False for context. */
+  /** False for a line of context. */
   readonly matches: boolean;
 }
 
@@ -163,7 +163,7 @@ export interface StatResult {
   readonly user: number;
   readonly group: number;
   readonly modifiedMs: number;
-  /** Where a link points to, when it is not followed. */
+  /** Target of a symbolic link that was not followed. */
   readonly link?: string;
 }
 

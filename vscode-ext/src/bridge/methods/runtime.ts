@@ -1,15 +1,15 @@
 /** `runtime/*`: which hosts are attached, and what they serve. */
 
-/** What a host says of itself. Until then nothing is sent to it. */
+/** The description with which a host registers. Before that, it gets no requests. */
 export interface RegisterParams {
-  /** By canonical name; `dapEvent` to receive events. */
+  /** Canonical names of its methods; `dapEvent` to receive events. */
   readonly methods: readonly string[];
-  /** Its own name, kept over reconnections. The same name replaces an older connection. */
+  /** Its id, the same after a reconnection. A host that registers the same id replaces the older connection. */
   readonly runtimeId?: string;
   readonly title?: string;
   readonly workspaceFolders?: readonly string[];
   readonly focused?: boolean;
-  /** Its methods serve every runtime; it passes `runtimeId` and `path` on to the tools that it calls. */
+  /** Whether it is an edge, whose methods are for every runtime. It passes `runtimeId` and `path` on to tools. */
   readonly edge?: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface RuntimeRef {
   readonly runtimeId: string;
 }
 
-/** What changed; absent members stay as they are. */
+/** The members that have changed. Absent members stay unchanged. */
 export interface UpdateParams {
   readonly title?: string;
   readonly workspaceFolders?: readonly string[];
@@ -31,8 +31,8 @@ export interface RuntimeInfo {
   readonly workspaceFolders: readonly string[];
   readonly methods: readonly string[];
   readonly focused: boolean;
-  /** Requests that it is working on. */
+  /** Number of requests that it is working on. */
   readonly inFlight: number;
-  /** Whether its methods serve every runtime. */
+  /** Whether its methods are for every runtime. */
   readonly edge?: boolean;
 }

@@ -7,7 +7,7 @@ export interface ShellRef {
 
 export interface CreateParams {
   readonly shell?: string;
-  /** If there is a shell of this name, use it as it is. */
+  /** If a shell of this name exists, use it unchanged. */
   readonly reuse?: boolean;
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
@@ -22,11 +22,11 @@ export interface ShellInfo {
   readonly pid: number;
   readonly columns: number;
   readonly rows: number;
-  /** How many shells under this name have ended and been replaced. */
+  /** How often the shell process has ended and been replaced. */
   readonly restarts: number;
   /** Bytes in its log so far. */
   readonly logEnd: number;
-  /** The number of the command that runs. */
+  /** Number of the running command, if there is one. */
   readonly command?: number;
 }
 
@@ -35,15 +35,15 @@ export interface ListResult {
 }
 
 export interface WaitOptions {
-  /** End the wait when nothing was printed for so long. */
+  /** End the wait when nothing was printed for this many milliseconds. */
   readonly quietMs?: number;
-  /** End the wait after so long in any case. */
+  /** End the wait after this many milliseconds in any case. */
   readonly limitMs?: number;
   readonly returnOnInput?: boolean;
   readonly stream?: boolean;
   /** How many bytes of output the result may show; 30,000 when absent. */
   readonly outputBytes?: number;
-  /** Show only so many lines at the end. */
+  /** Show only this many lines at the end. */
   readonly outputLines?: number;
   readonly colours?: boolean;
 }
@@ -63,7 +63,7 @@ export interface WaitParams extends WaitOptions {
 }
 
 export interface OutputProgress {
-  /** Where in the shell's log the piece begins. */
+  /** Offset of the piece in the shell's log. */
   readonly offset: number;
   readonly base64: string;
 }
@@ -77,28 +77,28 @@ export interface CommandOutput {
   readonly text: string;
   readonly start: number;
   readonly end: number;
-  /** What the text leaves out; `shell/read` has it. */
+  /** The bytes that the text leaves out; `shell/read` returns them. */
   readonly omitted?: Span;
-  /** How many lines the text has, if the output has more than `outputLines`. */
+  /** With `outputLines`: the number of lines in the text, if the output has more. */
   readonly lastLines?: number;
-  /** Bytes that the full log could not keep. */
+  /** Number of bytes that could not be recorded. */
   readonly lost?: number;
 }
 
 /** A command that has not ended. */
-export interface GoingOn {
+export interface RunningCommand {
   readonly shell: string;
   readonly command: number;
   readonly state: 'running' | 'waitingForInput';
   readonly output: CommandOutput;
   /** Why the wait ended before the command. */
   readonly why: 'quiet' | 'limit' | 'input';
-  /** What the command seems to wait for. */
+  /** Kind of input that the command seems to wait for. */
   readonly input?: 'line' | 'hidden' | 'keys';
 }
 
 /** A command that has ended. */
-export interface Finished {
+export interface FinishedCommand {
   readonly shell: string;
   readonly command: number;
   readonly state: 'finished';
@@ -108,19 +108,19 @@ export interface Finished {
   readonly durationMs: number;
   readonly user: string;
   readonly machine: string;
-  /** Absent if the shell was taken away under the command. */
+  /** Absent if the shell ended before it could report one. */
   readonly exitCode?: number;
   readonly backgroundPid?: number;
   readonly python?: string;
 }
 
-export type CommandState = GoingOn | Finished;
+export type CommandState = RunningCommand | FinishedCommand;
 
 export interface ReadParams {
   readonly from?: number;
   readonly shell?: string;
   readonly bytes?: number;
-  /** Only so many lines at the end, as text. */
+  /** Return only this many lines at the end, as text. */
   readonly lines?: number;
   readonly raw?: boolean;
   readonly colours?: boolean;
@@ -130,11 +130,11 @@ export interface ReadResult {
   readonly start: number;
   readonly end: number;
   readonly logEnd: number;
-  /** Whether there is more behind `end`. */
+  /** Whether there is more after `end`. */
   readonly more: boolean;
   readonly text?: string;
   readonly base64?: string;
-  /** How many lines the text has, if there are more than `lines`. */
+  /** With `lines`: the number of lines in the text, if there are more. */
   readonly lastLines?: number;
 }
 

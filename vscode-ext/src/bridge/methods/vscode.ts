@@ -1,13 +1,13 @@
-/** `vscode/*`: what a window does for running code. */
+/** `vscode/*`: chat, messages and editor commands, which a window serves. */
 
-/** What to ask the language model. */
+/** A question for the language model. */
 export interface ChatParams {
   readonly message: string;
   /** Milliseconds. */
   readonly timeout?: number;
-  /** By id, or by a part of its name. */
+  /** The model, by id or by a part of its name. */
   readonly model?: string;
-  /** Goes on with this conversation. */
+  /** The conversation to continue. */
   readonly conversationId?: string;
 }
 
@@ -15,7 +15,7 @@ export interface ChatParams {
 export interface ChatResult {
   readonly response: string;
   readonly conversationId?: string;
-  /** True when nobody answered. */
+  /** True if no model answered. */
   readonly blocked?: boolean;
   readonly blockedReason?: string;
   readonly openedChat?: boolean;

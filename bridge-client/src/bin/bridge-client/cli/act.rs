@@ -1,4 +1,4 @@
-//! What a person can type after `bridge-client act`.
+//! The command line of `bridge-client act`.
 
 use clap::{Args, Subcommand};
 
@@ -6,9 +6,9 @@ use super::file::Edit;
 use super::target::Target;
 
 pub const ACT_HELP: &str = "\
-Each verb is one action of an agent; with --json the observation is printed as the agent gets it.
-Commands run in the agent's shell, which stays, of the runtime that --runtime or --in chooses. Paths
-are relative to the directory of that shell, also with --in, and must lie in the runtime's workspace.
+Each verb is one action of an agent; --json prints the observation exactly as the agent gets it.
+Commands run in the agent's persistent shell, at the runtime that --runtime or --in chooses. Paths are
+relative to the directory of that shell, also with --in, and must lie in the runtime's workspace.
 
 Examples:
   bridge-client act run 'cd src && make'
@@ -75,9 +75,9 @@ pub enum Verb {
     /// Replace a text that occurs once, insert lines, or create a file
     #[command(after_help = EDIT_HELP)]
     Edit(EditFile),
-    /// Take the latest edit of a file back
+    /// Undo the latest edit of a file
     Undo(Place),
-    /// Create a directory, and those above it
+    /// Create a directory and its missing parents
     Mkdir(Place),
     /// Remove an empty directory
     Rmdir(Place),
@@ -85,7 +85,7 @@ pub enum Verb {
     Rm {
         #[command(flatten)]
         place: Place,
-        /// Also a directory, with everything in it
+        /// Also remove a directory with everything in it
         #[arg(short, long)]
         recursive: bool,
     },
@@ -93,7 +93,7 @@ pub enum Verb {
     Browse {
         #[command(flatten)]
         shell: AgentShell,
-        /// Its address
+        /// The address of the page
         url: String,
     },
     /// End the agent's shell and kernel; the next action gets new ones
@@ -105,7 +105,7 @@ pub enum Verb {
 
 #[derive(Args, Debug)]
 pub struct AgentShell {
-    /// The agent's shell, by its name
+    /// Name of the agent's shell
     #[arg(long, value_name = "NAME", default_value = "agent")]
     pub shell: String,
 }
@@ -115,16 +115,16 @@ pub struct AgentShell {
 pub struct Run {
     #[command(flatten)]
     pub shell: AgentShell,
-    /// The text is for the command that runs: a line to type, or a key such as C-c
+    /// Send the text to the running command: a line to type, or a key such as C-c
     #[arg(long)]
     pub input: bool,
-    /// In a shell made for this command
+    /// Run the command in a new shell that is made for it
     #[arg(long, conflicts_with = "input")]
     pub fresh: bool,
     /// Stop waiting after 10 seconds of silence, as agents do; the command goes on
     #[arg(long)]
     pub impatient: bool,
-    /// The command, or - to read it from stdin; empty waits for the one that runs
+    /// The command, or - to read it from stdin; if it is empty, wait for the running command
     pub command: String,
 }
 
@@ -142,22 +142,22 @@ pub struct EditFile {
 pub struct Read {
     #[command(flatten)]
     pub place: Place,
-    /// From this line on, counted from 0
+    /// First line to print, counted from 0
     #[arg(long, value_name = "LINE", conflicts_with = "view")]
     pub start: Option<i64>,
-    /// Up to before this line
+    /// Line before which to stop
     #[arg(long, value_name = "LINE", conflicts_with = "view")]
     pub end: Option<i64>,
-    /// With numbers of lines; of a directory, what it holds
+    /// Print line numbers; for a directory, print its entries
     #[arg(long)]
     pub view: bool,
 }
 
-/// Something in the workspace.
+/// A file or directory of the workspace.
 #[derive(Args, Debug)]
 pub struct Place {
     #[command(flatten)]
     pub shell: AgentShell,
-    /// Its path
+    /// The path
     pub path: String,
 }

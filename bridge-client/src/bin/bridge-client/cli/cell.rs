@@ -1,4 +1,4 @@
-//! What a person can type after `bridge-client cell`.
+//! The command line of `bridge-client cell`.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub enum Verb {
     /// Run Python code in a shell's IPython kernel and show what it prints
     #[command(after_help = RUN_HELP)]
     Run(Run),
-    /// End the kernel of a shell, also under a running cell. The next cell gets a new one
+    /// End the kernel of a shell, even while a cell runs. The next cell gets a new kernel
     Restart {
         #[command(flatten)]
         shell: ShellArgument,

@@ -1,4 +1,4 @@
-//! What a person can type after `bridge-client file`.
+//! The command line of `bridge-client file`.
 
 use clap::{Args, Subcommand};
 
@@ -60,11 +60,11 @@ pub enum Verb {
     /// Replace a text that occurs once, insert lines, or create a file
     #[command(after_help = EDIT_HELP)]
     Edit(EditFile),
-    /// Take the latest edit of a file back
+    /// Undo the latest edit of a file
     Undo {
         /// The file
         path: String,
-        /// Even if the file was changed since; that change is lost
+        /// Undo even if the file has changed since the edit; that change is lost
         #[arg(long)]
         force: bool,
     },
@@ -74,13 +74,13 @@ pub enum Verb {
         /// The directory
         #[arg(default_value = ".")]
         path: String,
-        /// Also hidden entries
+        /// Also list hidden entries
         #[arg(short, long)]
         all: bool,
-        /// Also the entries of its directories
+        /// Also list the entries of its subdirectories
         #[arg(short, long)]
         nested: bool,
-        /// Print at most so many [default: 10000]
+        /// Print at most this many entries [default: 10000]
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
     },
@@ -96,11 +96,11 @@ pub enum Verb {
     },
     /// Find lines by a regular expression
     Grep(Grep),
-    /// Print what is known of a path, as JSON
+    /// Print type, size, owner and times of a path, as JSON
     Stat {
         /// The path
         path: String,
-        /// Of a link itself, not of what it leads to
+        /// Describe a symbolic link itself, not its target
         #[arg(long)]
         no_follow: bool,
     },
@@ -110,7 +110,7 @@ pub enum Verb {
         /// The file, of at most 16 GiB
         path: String,
     },
-    /// Create a directory, and those above it
+    /// Create a directory and its missing parents
     Mkdir {
         /// The directory
         path: String,
@@ -124,7 +124,7 @@ pub enum Verb {
     Rm {
         /// The file
         path: String,
-        /// Also a directory, with everything in it
+        /// Also remove a directory with everything in it
         #[arg(short, long)]
         recursive: bool,
     },
@@ -146,13 +146,13 @@ pub struct IfVersion {
 pub struct Read {
     /// The file
     pub path: String,
-    /// Only these lines; either number may be missing
+    /// Print only these lines; either number may be left out
     #[arg(long, value_name = "FIRST:LAST", conflicts_with = "tail")]
     pub lines: Option<String>,
-    /// Only so many lines at the end
+    /// Print only this many lines at the end
     #[arg(long, value_name = "N")]
     pub tail: Option<usize>,
-    /// Refuse to read more bytes, 16777216 at most [default: 10485760]
+    /// Refuse to read more than this many bytes, at most 16777216 [default: 10485760]
     #[arg(long, value_name = "N")]
     pub limit_bytes: Option<u64>,
 }
@@ -174,7 +174,7 @@ pub struct Edit {
     /// The text to replace
     #[arg(long, value_name = "TEXT", conflicts_with = "insert_after")]
     pub old: Option<String>,
-    /// Insert after this line; 0 is before the first
+    /// Insert after this line; 0 inserts before the first
     #[arg(long, value_name = "LINE")]
     pub insert_after: Option<usize>,
     /// The new text
@@ -182,16 +182,16 @@ pub struct Edit {
     pub new: String,
 }
 
-/// What a search passes over.
+/// Which files a search includes, and how many results it prints.
 #[derive(Args, Debug)]
 pub struct Filter {
-    /// Also hidden files
+    /// Also search hidden files
     #[arg(long)]
     pub hidden: bool,
-    /// Also what .gitignore and .ignore exclude
+    /// Also search files that .gitignore and .ignore exclude
     #[arg(long)]
     pub ignored: bool,
-    /// Print at most so many [default: 1000]
+    /// Print at most this many results [default: 1000]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
@@ -204,16 +204,16 @@ pub struct Grep {
     /// Search in this file, or below this directory
     #[arg(default_value = ".")]
     pub path: String,
-    /// The pattern is plain text
+    /// Take the pattern as plain text
     #[arg(short = 'F', long)]
     pub literal: bool,
-    /// Upper and lower case are the same
+    /// Ignore the difference between upper and lower case
     #[arg(short, long)]
     pub ignore_case: bool,
-    /// Only files whose path matches this glob
+    /// Search only files whose path matches this glob
     #[arg(long, value_name = "GLOB")]
     pub files: Option<String>,
-    /// Lines to show around each match
+    /// Print this many lines before and after each match
     #[arg(short = 'C', long, value_name = "N", default_value_t = 0)]
     pub context: usize,
     #[command(flatten)]
@@ -227,7 +227,7 @@ pub struct Transfer {
     pub from: String,
     /// Its new path; missing directories are created
     pub to: String,
-    /// Take the place of a file that is there
+    /// Replace a file that exists at the new path
     #[arg(long)]
     pub replace: bool,
 }

@@ -1,4 +1,4 @@
-//! What a person can type after `bridge-client page`.
+//! The command line of `bridge-client page`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,12 +31,12 @@ pub enum Verb {
 /// `page browse URL`
 #[derive(Args, Debug)]
 pub struct Browse {
-    /// Its address (http: or https:), or the path of an HTML file of the workspace
+    /// The address of the page (http: or https:), or the path of an HTML file of the workspace
     pub url: String,
     /// Give up after this time [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub limit: Option<Duration>,
-    /// Write a picture of the page to this file, as PNG; needs a browser at the runtime
+    /// Write a picture of the page to this file, as PNG; the runtime needs a browser for this
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What a person can type after `bridge-client shell`.
+//! The command line of `bridge-client shell`.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub enum Verb {
     Wait(Wait),
     /// Print the output of a shell's latest command, or the shell's log from an offset on
     Read(Read),
-    /// Type a text and Enter
+    /// Type a text and press Enter
     Input {
         #[command(flatten)]
         shell: ShellArgument,
@@ -120,10 +120,10 @@ pub struct Limits {
     /// Stop waiting when the command seems to wait for input
     #[arg(long)]
     pub return_on_input: bool,
-    /// Write every byte as it came, carriage returns included
+    /// Write every byte unchanged, including carriage returns
     #[arg(long)]
     pub raw: bool,
-    /// Keep colours in the text of --json. Without --json they are as the command printed them
+    /// Keep colours in the text of --json. Without --json, colours are always kept
     #[arg(long)]
     pub colours: bool,
 }
@@ -146,7 +146,7 @@ pub struct Wait {
     pub shell: ShellArgument,
     #[command(flatten)]
     pub limits: Limits,
-    /// Only for the command of this number, as `shell list` and --json show it [default: the latest]
+    /// Wait for the command with this number, as `shell list` and --json show it [default: the latest]
     #[arg(long, value_name = "NUMBER")]
     pub command: Option<u64>,
     /// Show the output from this offset on [default: from the command's beginning]
@@ -162,10 +162,10 @@ pub struct Read {
     /// Begin at this offset of the shell's log
     #[arg(long, value_name = "OFFSET")]
     pub from: Option<u64>,
-    /// Print at most so many bytes
+    /// Print at most this many bytes
     #[arg(long, value_name = "N")]
     pub bytes: Option<u64>,
-    /// Write the bytes as they are, instead of what a terminal would show
+    /// Write the bytes unchanged, instead of the text that a terminal would show
     #[arg(long, conflicts_with = "colours")]
     pub raw: bool,
     /// Keep colours
@@ -176,7 +176,7 @@ pub struct Read {
 /// `shell create`
 #[derive(Args, Debug)]
 pub struct Create {
-    /// Its name [default: drawn]
+    /// Its name [default: chosen at random]
     #[arg(value_name = "NAME")]
     pub shell: Option<String>,
     /// Start in this directory; relative to --in if that is given, otherwise to the workspace

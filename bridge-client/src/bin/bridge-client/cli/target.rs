@@ -1,4 +1,4 @@
-//! Which runtime a subcommand is for.
+//! Flags that choose the runtime for a subcommand.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `act …`: actions of an agent, and what it would be told.
+//! `act …`: executes actions of an agent and prints their observations.
 
 use bridge_protocol::methods::MethodType;
 use bridge_protocol::methods::action::{Execute, ExecuteParams, Extras, Observation, OutputPiece};
@@ -25,7 +25,7 @@ pub async fn run(context: Context, command: Verb) -> Result<(), Failure> {
         }
         Verb::RestartKernel { shell } => {
             let args = json!({"code": "", "restart": true, "include_extra": false});
-            reported(context, action("run_ipython", &shell, args)).await
+            print_line(context, action("run_ipython", &shell, args)).await
         }
         Verb::Read(Read { place, start, end, view }) => {
             let mut args = json!({"path": place.path});
@@ -37,25 +37,25 @@ pub async fn run(context: Context, command: Verb) -> Result<(), Failure> {
                     args[name] = json!(line);
                 }
             }
-            told(context, action("read", &place.shell, args)).await
+            print_content(context, action("read", &place.shell, args)).await
         }
         Verb::Write { shell, path, content } => {
             let content = match content {
                 Some(content) => content,
                 None => {
                     let text = params::read_stdin()?;
-                    // The action ends the last line itself.
+                    // The action itself adds a line end.
                     text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
                 }
             };
             done(context, action("write", &shell, json!({"path": path, "content": content}))).await
         }
         Verb::Edit(EditFile { shell, edit }) => {
-            reported(context, action("edit", &shell, edit_args(edit))).await
+            print_line(context, action("edit", &shell, edit_args(edit))).await
         }
         Verb::Undo(Place { shell, path }) => {
             let args = json!({"path": path, "command": "undo_edit"});
-            reported(context, action("edit", &shell, args)).await
+            print_line(context, action("edit", &shell, args)).await
         }
         Verb::Mkdir(Place { shell, path }) => {
             done(context, action("mkdir", &shell, json!({"path": path}))).await
@@ -68,7 +68,7 @@ pub async fn run(context: Context, command: Verb) -> Result<(), Failure> {
             done(context, action("rm", &shell, args)).await
         }
         Verb::Browse { shell, url } => {
-            reported(context, action("browse", &shell, json!({"url": url}))).await
+            print_line(context, action("browse", &shell, json!({"url": url}))).await
         }
         Verb::Close { shell } => done(context, action("close", &shell, json!({}))).await,
     }
@@ -109,28 +109,27 @@ fn text_or_stdin(text: String) -> Result<String, Failure> {
     }
 }
 
-/// Carries out an action of which there is nothing to say if it succeeds.
+/// Executes an action and prints nothing if it succeeds.
 async fn done(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
     let result = context.call::<Execute>(&params).await?;
     show(&mut context, &result, |_| None).await
 }
 
-/// Carries out an action and prints what the agent is told.
-async fn told(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
+/// Executes an action and prints the content of its observation.
+async fn print_content(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
     let result = context.call::<Execute>(&params).await?;
     show(&mut context, &result, |observation| Some(observation.content)).await
 }
 
-/// Carries out an action and prints what the agent is told, ended by a line end. For words that are not the
-/// content of a file.
-async fn reported(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
+/// Executes an action and prints the content of its observation with a line end, for content that is not that of a file.
+async fn print_line(mut context: Context, params: ExecuteParams) -> Result<(), Failure> {
     let result = context.call::<Execute>(&params).await?;
     let lines =
         |observation: Observation| observation.content.trim_end_matches('\n').to_owned() + "\n";
     show(&mut context, &result, |observation| Some(lines(observation))).await
 }
 
-/// Prints an observation as it came where JSON was asked for, otherwise its words. Errors go to stderr.
+/// Prints an observation: unchanged with `--json`, otherwise its content. Errors go to stderr.
 async fn show(
     context: &mut Context,
     result: &RawValue,
@@ -153,7 +152,7 @@ async fn show(
     }
 }
 
-/// Carries out a command or a cell and shows what it prints. Ctrl-C interrupts it.
+/// Executes a command or a cell and prints its output. Ctrl-C interrupts it.
 async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(), Failure> {
     params.stream = context.output.style != Style::Json;
     let raw = context.route.added_to(&params);
@@ -200,7 +199,7 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     };
     let lost = lost.unwrap_or(0);
     show(&mut context, &result, |observation| match shown {
-        // A command that goes on may have been seen before; what is new of it is in the content.
+        // Earlier output of a command that is still running may have been shown already. The content has the new output.
         Shown::Nothing if exit_code == Some(-1) => Some(observation.content),
         Shown::PartOfALine if exit_code.is_none() => Some("\n".to_owned()),
         _ => None,
@@ -223,8 +222,8 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
     }
 }
 
-/// Reads the last pieces of output from the log, as they may have been dropped. The command is the latest of
-/// its shell unless another one was started since, whose output is not shown.
+/// Reads the last pieces of output from the log, because they may have been dropped. If another command has been started
+/// in the shell since, nothing is shown.
 async fn show_the_rest(screen: &mut Screen<'_>) -> Result<(), Failure> {
     let Some(next) = screen.next else { return Ok(()) };
     let wait = WaitOptions { limit_ms: Some(0.0), output_bytes: Some(0), ..WaitOptions::default() };
@@ -236,7 +235,7 @@ async fn show_the_rest(screen: &mut Screen<'_>) -> Result<(), Failure> {
     }
 }
 
-/// What was shown of the output.
+/// How much of the output has been shown.
 #[derive(Clone, Copy)]
 enum Shown {
     Nothing,

@@ -1,4 +1,4 @@
-//! `call METHOD …`: any method, any parameters, the bare result.
+//! `call METHOD …`: calls any method with any parameters and prints the result.
 
 use bridge_protocol::Method;
 
@@ -16,7 +16,7 @@ pub async fn run(mut context: Context, arguments: Call) -> Result<(), Failure> {
     context.output.json(&result?).await
 }
 
-/// The daemon knows the aliases too; naming the method ourselves lets us know its default deadline.
+/// Resolves an alias. The daemon does so, too, but the default timeout of the method is needed here.
 fn canonical(name: &str) -> &str {
     match Method::from_name(name) {
         Some(method) => method.name(),

@@ -1,7 +1,7 @@
 //! `cell …`: Python code in IPython.
 //!
-//! On a terminal, the output appears as it comes, with its colours. A pipe gets the plain text of the result, which
-//! is complete also where pieces were dropped because we read slowly.
+//! On a terminal, the output appears as it arrives, with its colours. A pipe gets the plain text of the result, which is
+//! complete even if pieces were dropped because this program reads slowly.
 
 use bridge_client::Call;
 use bridge_protocol::methods::MethodType;
@@ -54,7 +54,8 @@ async fn run_cell(mut context: Context, arguments: Run) -> Result<(), Failure> {
     exit(ran.ended)
 }
 
-/// Shows pieces until there are no more, and returns them. Ctrl-C cancels the request, which interrupts the cell.
+/// Prints pieces of output until there are no more, and returns them. Ctrl-C cancels the request, which interrupts the
+/// cell.
 async fn show_pieces(
     call: &mut Call<Box<RawValue>>,
     output: &mut Output,
@@ -67,7 +68,7 @@ async fn show_pieces(
             _ = interrupts.recv() => {
                 call.cancel();
                 let confirmed = async { while call.progress().await.is_some() {} };
-                // The daemon has the cancel either way; its confirmation is not worth a longer wait.
+                // The cancel has been sent. If the confirmation takes longer, do not wait for it.
                 let _ = tokio::time::timeout(CANCEL_WAIT, confirmed).await;
                 return Err(Failure::Interrupted);
             }
@@ -108,7 +109,7 @@ fn exit(ended: CellEnding) -> Result<(), Failure> {
             Err(Failure::Command(GOES_ON))
         }
         CellEnding::KernelDied => {
-            output::complain("the kernel died under the cell; the next cell gets a new one");
+            output::complain("the kernel died while the cell ran; the next cell gets a new one");
             Err(Failure::Command(1))
         }
     }

@@ -1,7 +1,7 @@
 //! `chat MESSAGE`: asks the host's language model.
 //!
-//! On a terminal the text appears as it comes. The answer is complete without the pieces, which the
-//! daemon drops for a reader that is too slow; so at the end what was shown is compared with it.
+//! On a terminal the text appears as it arrives. The daemon may drop pieces for a slow reader, but the answer is
+//! complete, so the text that was shown is compared with it at the end.
 
 use std::pin::pin;
 
@@ -21,7 +21,7 @@ use crate::params;
 
 pub async fn run(mut context: Context, arguments: Chat) -> Result<(), Failure> {
     let message = match &*arguments.message {
-        // The line end that closes a text is no part of the question.
+        // The final line end is not part of the question.
         "-" => params::read_stdin()?.trim_end_matches(['\n', '\r']).to_owned(),
         _ => arguments.message,
     };
@@ -45,13 +45,13 @@ pub async fn run(mut context: Context, arguments: Chat) -> Result<(), Failure> {
     };
     client.close().await;
     if result.is_err() && !shown.is_empty() {
-        // The complaint shall not hang on to half an answer.
+        // The error message must not follow half an answer on the same line.
         context.output.line("").await?;
     }
     finish(&mut context.output, &shown, &result?).await
 }
 
-/// Prints text as it comes, until there is no more.
+/// Prints text as it arrives, until there is no more.
 async fn show_pieces(
     call: &mut Call<Box<RawValue>>,
     output: &mut Output,
@@ -92,8 +92,8 @@ async fn finish(output: &mut Output, shown: &str, result: &RawValue) -> Result<(
     Ok(())
 }
 
-/// What of the answer is not on the screen yet; all of it, on a line of its own, when what is there
-/// was something else.
+/// The part of the answer that has not been shown yet. If the shown text is not the beginning of the answer, the whole
+/// answer on a new line.
 fn remainder(shown: &str, response: &str) -> String {
     match response.strip_prefix(shown) {
         Some(rest) => rest.to_owned(),
@@ -101,7 +101,7 @@ fn remainder(shown: &str, response: &str) -> String {
     }
 }
 
-/// The reason is a word for programs or, from some hosts, a sentence that also says what to do.
+/// Explains why no model answered. The host's reason is a word for programs, or a sentence that also says what to do.
 fn why_blocked(answer: &ChatResult) -> String {
     let reason = answer.blocked_reason.as_deref().unwrap_or("no reason given");
     let remedy = match reason {

@@ -1,5 +1,5 @@
-//! `execute-command COMMAND …`: prints what the command returned. Text is printed as text, anything
-//! else as JSON, nothing as nothing.
+//! `execute-command COMMAND …`: prints the return value of an editor command, text as text, anything else as JSON. Prints
+//! nothing if there is none.
 
 use bridge_protocol::Method;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::Style;
 use crate::params;
 
-/// As in `bridge-protocol`, but with raw values: what was typed and what came back stay as they are.
+/// The params as in `bridge-protocol`, but with raw values, so that arguments and result stay unchanged.
 #[derive(Serialize)]
 struct Params {
     command: String,
@@ -37,7 +37,7 @@ pub async fn run(mut context: Context, arguments: ExecuteCommand) -> Result<(), 
     if context.output.style == Style::Json {
         return context.output.json(&result).await;
     }
-    // A host that returns something else than an object has said nothing that we could print.
+    // If the result is not an object, there is nothing to print.
     let returned = serde_json::from_str(result.get()).unwrap_or(Returned { result: None });
     match returned.result {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! `history CONVERSATION`: who said what, oldest first.
+//! `history CONVERSATION`: prints the messages of a conversation, oldest first.
 
 use bridge_protocol::methods::{ChatMessage, ChatRole, GetChatHistory, GetChatHistoryParams};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ pub async fn run(mut context: Context, arguments: History) -> Result<(), Failure
         context.output.line(&shown(message, &here)).await?;
     }
     if messages.is_empty() {
-        output::note("(nothing was said in this conversation, or the host does not know it)");
+        output::note("(this conversation has no messages, or the host does not know it)");
     }
     Ok(())
 }

@@ -1,8 +1,7 @@
-//! `host --rules FILE`: a host that does what its file says, for tests of programs that use the
-//! bridge.
+//! `host --rules FILE`: a scripted host that follows the rules in a file, for tests of programs that use the bridge.
 //!
-//! A rule is played to its end even when the request is cancelled on the way, so that a test can
-//! make an answer come late; the log tells of the cancel.
+//! A rule is carried out completely even if its request is cancelled, so that a test can make an answer come late. The
+//! log has a line for the cancel.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -94,25 +93,25 @@ async fn serve(rules: &Rules, log: &Log, request: Request) -> Result<Box<RawValu
         }
         End::Silence => {
             request.disconnected().await;
-            Err(ErrorKind::RequestCancelled.error("nobody is left to hear this"))
+            Err(ErrorKind::RequestCancelled.error("the connection has ended"))
         }
-        // The way a crash looks from outside: no goodbye, no answer.
+        // Looks like a crash to the daemon: no close frame, no answer.
         End::Exit => std::process::exit(0),
     }
 }
 
-/// Progress, gate, delay, end: in this order.
+/// Sends the progress, waits for the FIFO and the delay, and returns how the request ends, in this order.
 async fn play(rule: &Rule, params: &Params<'_>, request: &Request) -> End {
     for value in &rule.progress {
         if let Err(error) = request.progress(&params.fill(value)).await {
             return End::Answer(Err(error));
         }
     }
-    if let Some(gate) = rule.gate.clone() {
+    if let Some(fifo) = rule.fifo.clone() {
         // Opening a FIFO blocks until a writer comes, hence the thread.
-        let opened = tokio::task::spawn_blocking(move || std::fs::read(gate)).await;
-        if let Err(error) = opened.unwrap_or_else(|panic| Err(panic.into())) {
-            let reason = format!("the gate cannot be read ({error}): make it with mkfifo");
+        let read = tokio::task::spawn_blocking(move || std::fs::read(fifo)).await;
+        if let Err(error) = read.unwrap_or_else(|panic| Err(panic.into())) {
+            let reason = format!("cannot read the FIFO ({error}): create it with mkfifo");
             return End::Answer(Err(ErrorKind::InternalError.error(reason)));
         }
     }
@@ -122,10 +121,10 @@ async fn play(rule: &Rule, params: &Params<'_>, request: &Request) -> End {
     rule.end(params)
 }
 
-/// Where `--log` leads; nowhere without it.
+/// The file of `--log`. Without the flag, nothing is logged.
 struct Log(Option<File>);
 
-/// One line of it.
+/// One line of the log.
 #[derive(Serialize)]
 struct Line<'l> {
     event: &'static str,
@@ -148,7 +147,7 @@ impl Log {
         }
     }
 
-    /// Each line is written at once and whole, so that a test can follow the file.
+    /// Writes a line at once and in one piece, so that a test can follow the file.
     fn write(&self, line: &Line<'_>) {
         let Some(mut file) = self.0.as_ref() else { return };
         let mut text = serde_json::to_vec(line).expect("raw values and strings always print");

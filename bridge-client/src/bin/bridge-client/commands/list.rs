@@ -1,4 +1,4 @@
-//! `list`: this user's running daemons. Looking at the directory also removes what dead ones left.
+//! `list`: prints this user's running daemons. Reading the directory also removes the files of dead daemons.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -31,7 +31,7 @@ pub async fn run(mut context: Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Without the token: a list is for looking at.
+/// The entry of a daemon, without its token.
 fn as_json(file: &ConnectionFile, now: SystemTime) -> Value {
     json!({
         "session": file.session,

@@ -1,4 +1,4 @@
-//! `page …`: web pages.
+//! `page …`: prints web pages as text.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Where requests go: the members of their parameters by which the daemon chooses a runtime.
+//! The members of the parameters by which the daemon chooses a runtime.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::target::Target;
 use crate::failure::Failure;
 
-/// The runtime that was chosen: by its id, by a directory that it has open, by both or by neither.
+/// The choice of a runtime: by its id, by a directory that it has open, by both or by neither.
 #[derive(Clone, Debug, Default)]
 pub struct Route {
     runtime_id: Option<String>,
@@ -17,16 +17,16 @@ pub struct Route {
 }
 
 impl Route {
-    /// Reads the flags. A directory that exists here becomes its real absolute path. One that does not may be
-    /// that of another machine, so it only has to be absolute.
+    /// Reads the flags. A directory that exists here is replaced by its real absolute path. A directory that does not
+    /// exist here may be one of another machine, so it only has to be absolute.
     pub fn to(target: &Target) -> Result<Self, Failure> {
         let directory = target.directory.as_deref().map(real).transpose()?;
         Ok(Self { runtime_id: target.runtime.clone(), directory })
     }
 
-    /// The path of a file as it is sent: relative ones begin at the directory of `--in`, if it was given. `..` at
-    /// the beginning is resolved here, as only a path without it chooses a runtime. The directory has no links, so
-    /// this is safe; behind other names, which may be links, `..` stays.
+    /// The path of a file as it is sent. A relative path begins at the directory of `--in`, if that was given. `..` at
+    /// its beginning is resolved here, because only a path without `..` chooses a runtime. This is safe because the
+    /// directory is a real path without links. A `..` behind other names, which may be links, stays.
     pub fn file(&self, path: &str) -> String {
         let Some(directory) = &self.directory else { return path.to_owned() };
         let (mut base, mut rest) = (directory.as_path(), Path::new(path).components());
@@ -41,7 +41,8 @@ impl Route {
         }
     }
 
-    /// Chooses by this file, if its path is absolute. For methods whose parameters have no `path`.
+    /// The choice of the runtime that has this file, if its path is absolute. For methods whose parameters have no
+    /// `path`.
     pub fn by(&self, file: &str) -> Self {
         let file = PathBuf::from(file);
         match file.is_absolute() {
@@ -50,8 +51,8 @@ impl Route {
         }
     }
 
-    /// Parameters with the members that choose the runtime. A `path` that the method has itself stays: it
-    /// chooses, too.
+    /// The parameters with the members that choose the runtime. If the method has a `path` of its own, that stays and
+    /// chooses the runtime.
     pub fn added_to(&self, params: &impl Serialize) -> Box<RawValue> {
         const PRINTS: &str = "our own types always print";
         let directory = self.directory.as_deref().map(text);
@@ -87,7 +88,7 @@ fn real(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Paths here were checked or typed as UTF-8.
+/// The path as text. All paths here have been checked to be UTF-8.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! The rules of a scripted host: which one fits a request, and what it answers. No I/O.
+//! The rules of a scripted host: which rule applies to a request, and how it is answered. No I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Fits any method.
+/// Matches any method.
 const ANY: &str = "*";
 
-/// What a rules file says.
+/// The content of a rules file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rules {
@@ -26,7 +26,7 @@ pub struct Rules {
     focused: bool,
     #[serde(default)]
     edge: bool,
-    /// Methods to register beyond those that the rules name.
+    /// Methods to register in addition to those that the rules name.
     #[serde(default)]
     methods: Vec<String>,
     rules: Vec<Rule>,
@@ -42,7 +42,7 @@ pub struct Rule {
     #[serde(default)]
     pub progress: Vec<Box<RawValue>>,
     #[serde(default)]
-    pub gate: Option<PathBuf>,
+    pub fifo: Option<PathBuf>,
     #[serde(default)]
     pub delay_ms: u64,
     #[serde(default, deserialize_with = "present")]
@@ -73,7 +73,7 @@ pub enum End {
 }
 
 impl Rules {
-    /// Reads a rules file. The error is a sentence for whoever wrote it.
+    /// Parses a rules file. The error is a sentence for its author.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut rules: Self = serde_json::from_str(text).map_err(|error| {
             format!("it is no rules file ({error}): see `bridge-client host --help`")
@@ -89,7 +89,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// What to tell the daemon.
+    /// The parameters of `runtime/register`.
     pub fn registration(&self) -> RegisterParams {
         let named = self.rules.iter().map(|rule| &rule.method).filter(|method| *method != ANY);
         let mut methods: Vec<String> =
@@ -109,7 +109,7 @@ impl Rules {
         }
     }
 
-    /// The first rule that fits.
+    /// The first rule that applies.
     pub fn find(&self, method: &str, params: &Params<'_>) -> Option<&Rule> {
         self.rules.iter().find(|rule| {
             let mut wanted = rule.when.iter();
@@ -120,7 +120,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// What comes after progress, gate and delay.
+    /// How the request ends, after progress, FIFO and delay.
     pub fn end(&self, params: &Params<'_>) -> End {
         match (&self.result, &self.error) {
             (Some(result), _) => End::Answer(Ok(params.fill(result))),
@@ -134,19 +134,18 @@ impl Rule {
     }
 }
 
-/// The members of a request's params, as they came.
+/// The members of a request's params, as raw text.
 #[derive(Debug, Default)]
 pub struct Params<'p>(BTreeMap<String, &'p RawValue>);
 
 impl<'p> Params<'p> {
-    /// An array, or no params, has no members.
+    /// Reads the members. Arrays and absent params have none.
     pub fn new(params: Option<&'p RawValue>) -> Self {
         Self(params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default())
     }
 
-    /// The value with each `${name}` in its strings replaced by that member. A `$` stands only in
-    /// strings, so the text can be searched as it is, and everything else stays as written. A name
-    /// that is no member stays too.
+    /// Replaces each `${name}` in the strings of a value by that member. In JSON, `$` occurs only in strings, so the raw
+    /// text can be searched, and everything else stays unchanged. A name that is not a member also stays.
     pub fn fill(&self, value: &RawValue) -> Box<RawValue> {
         let mut filled = String::new();
         let mut rest = value.get();
@@ -171,7 +170,7 @@ impl<'p> Params<'p> {
     }
 }
 
-/// A value as it stands within a string: text as it is, anything else as its JSON.
+/// A value as part of a string: text without quotes, anything else as JSON.
 fn within_string(value: &RawValue) -> String {
     let quoted = match value.get() {
         text if text.starts_with('"') => text.to_owned(),
@@ -180,7 +179,7 @@ fn within_string(value: &RawValue) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Equal as written, or as values: `1.0` in a different spelling of a string is still the same.
+/// Whether two values are equal, as raw text or after parsing: strings may be spelt with different escapes.
 fn same(one: &RawValue, other: &RawValue) -> bool {
     let value = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).ok();
     one.get() == other.get() || value(one).is_some_and(|one| Some(one) == value(other))
@@ -190,7 +189,7 @@ fn canonical(name: &str) -> String {
     Method::from_name(name).map_or_else(|| name.to_owned(), |method| method.name().to_owned())
 }
 
-/// A member that is null is there; `Option` alone would take it for absent.
+/// Reads a member that is present as `Some`, even if it is null. `Option` alone would take null for absent.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
@@ -207,7 +206,7 @@ mod tests {
         Rules::parse(&format!(r#"{{"rules": {rules}}}"#)).unwrap()
     }
 
-    /// What the first fitting rule answers, as text.
+    /// The answer of the first rule that applies, as text.
     fn answer(rules: &Rules, method: &str, params: &str) -> Option<String> {
         let params = raw(params);
         let params = Params::new(Some(&params));

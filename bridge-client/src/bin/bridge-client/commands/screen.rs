@@ -1,7 +1,7 @@
-//! The output of a command as it comes, on our stdout.
+//! Prints the output of a command while it runs.
 //!
-//! The daemon drops pieces of output when we read slowly. The offsets of the pieces show what is missing, and it
-//! is read from the shell's log: the printed output has no gaps.
+//! The daemon drops pieces of output when this program reads slowly. The offsets of the pieces show what is missing, and
+//! the missing bytes are read from the shell's log, so the printed output has no gaps.
 
 use bridge_client::Client;
 use bridge_protocol::methods::MethodType;
@@ -12,15 +12,15 @@ use super::{decoded, typed};
 use crate::failure::Failure;
 use crate::output::{self, Output, Style};
 
-/// Bytes to read at once when some are missing.
+/// How many missing bytes to read with one request.
 const READ: u64 = 1 << 20;
 
-/// Where the output goes, and how far it has come.
+/// Prints output in the order of the log, and remembers the offset that it has reached.
 pub struct Screen<'a> {
     client: &'a Client,
     route: &'a Route,
     pub shell: ShellName,
-    /// The offset of the next byte to show, once there was one.
+    /// The offset of the next byte to print. `None` before the first piece.
     pub next: Option<u64>,
     line_ends: Option<LineEnds>,
     pub output: &'a mut Output,
@@ -35,7 +35,7 @@ impl<'a> Screen<'a> {
         raw: bool,
         output: &'a mut Output,
     ) -> Self {
-        // A terminal gets what the command printed for one; a pipe gets lines.
+        // A terminal gets the output unchanged. A pipe gets plain line ends.
         let line_ends = (!raw && output.style == Style::Pipe).then(LineEnds::default);
         Self { client, route, shell, next, line_ends, output }
     }
@@ -46,7 +46,7 @@ impl<'a> Screen<'a> {
         typed::<M>(&self.client.call_raw(M::NAME, Some(params), None).await?)
     }
 
-    /// Shows a piece that has this place in the log, and before it what is missing.
+    /// Prints a piece with this offset in the log, after the missing bytes before it.
     pub async fn show_at(&mut self, start: u64, bytes: &[u8], length: u64) -> Result<(), Failure> {
         self.fill_up_to(start).await?;
         self.show(bytes).await?;
@@ -54,7 +54,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Shows what is held back of the last line end.
+    /// Prints the part of a line end that was held back.
     pub async fn end(&mut self) -> Result<(), Failure> {
         if let Some(line_ends) = &mut self.line_ends {
             let rest = line_ends.finish();
@@ -63,7 +63,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Reads and shows what lies between the last byte shown and this offset.
+    /// Reads and prints the bytes between the last printed one and this offset.
     pub async fn fill_up_to(&mut self, offset: u64) -> Result<(), Failure> {
         while let Some(from) = self.next.filter(|next| *next < offset) {
             let params = shell::ReadParams {
@@ -95,7 +95,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Says that output could not be kept, if that is so.
+/// Warns that output was lost, if any was.
 pub fn complain_of_lost(bytes: u64, shell: &ShellName) {
     if bytes > 0 {
         output::complain(&format!(
@@ -105,7 +105,7 @@ pub fn complain_of_lost(bytes: u64, shell: &ShellName) {
     }
 }
 
-/// Says that a cell has printed more than is kept, if that is so.
+/// Warns that a cell has printed more than is kept, if it has.
 pub fn complain_of_left_out(bytes: u64) {
     if bytes > 0 {
         output::complain(&format!(
@@ -115,7 +115,7 @@ pub fn complain_of_left_out(bytes: u64) {
     }
 }
 
-/// Turns the line ends of a terminal into those of a file, however the bytes are cut.
+/// Turns the line ends of a terminal (`\r\n`) into plain ones, wherever the pieces are cut.
 #[derive(Debug, Default)]
 struct LineEnds {
     held: bool,

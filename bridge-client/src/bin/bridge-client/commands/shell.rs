@@ -1,4 +1,4 @@
-//! `shell …`: shells that stay, and the commands that run in them.
+//! `shell …`: persistent shells, and the commands that run in them.
 
 mod follow;
 
@@ -45,7 +45,7 @@ pub async fn run(context: Context, verb: Verb) -> Result<(), Failure> {
     }
 }
 
-/// Sends the name as it was typed: the runtime knows the signals, and names them in its error.
+/// Sends the name of the signal unchecked: the runtime knows the signals, and lists them in its error.
 async fn signal(mut context: Context, shell: String, signal: &str) -> Result<(), Failure> {
     let name = signal.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
@@ -139,7 +139,7 @@ async fn attach(mut context: Context, shell: String, read_only: bool) -> Result<
     else {
         return context.output.line(&attach.command).await;
     };
-    // tmux takes this terminal over; `exec` returns only if tmux could not be started.
+    // tmux takes over this terminal. `exec` returns only if tmux could not be started.
     let error = std::process::Command::new(program).args(arguments).env_remove("TMUX").exec();
     Err(Failure::File { path: program.into(), reason: format!("{error}: install tmux here") })
 }

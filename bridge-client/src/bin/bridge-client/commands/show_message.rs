@@ -1,4 +1,4 @@
-//! `show-message TEXT`: prints nothing, or the button that was pressed.
+//! `show-message TEXT`: shows a message, and prints the button that was pressed, if there are buttons.
 
 use bridge_protocol::methods::{MessageLevel, ShowMessage as ShowMessageMethod, ShowMessageParams};
 

@@ -1,4 +1,4 @@
-//! `status`: what the daemon is doing.
+//! `status`: prints the daemon's hosts, clients, requests in flight and counters.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,9 +1,8 @@
-//! `stdio`: newline-delimited JSON-RPC on stdin and stdout, for programs without a WebSocket
-//! library.
+//! `stdio`: relays newline-delimited JSON-RPC on stdin and stdout, for programs without a WebSocket library.
 //!
-//! The relay understands only as much as it needs to end well: which messages want an answer, and
-//! how long they may take. Messages pass unchanged, with one exception: a line break between the
-//! tokens of a message from the daemon becomes a space, since it would end the line.
+//! The relay parses only what it needs for an orderly end: which messages get an answer, and how long that may take.
+//! Messages pass unchanged, with one exception: a line break between the tokens of a message from the daemon becomes a
+//! space, because it would end the line.
 
 mod lines;
 mod outstanding;
@@ -22,10 +21,10 @@ use self::outstanding::Outstanding;
 use super::Context;
 use crate::failure::Failure;
 
-/// Longest time for the handshake.
+/// Timeout of the handshake.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Lines that wait for a reader of stdout. Then nothing more is taken from the daemon.
+/// How many lines wait for the reader of stdout. When it is reached, nothing more is read from the daemon.
 const LINES_WAITING: usize = 64;
 
 pub async fn run(context: Context) -> Result<(), Failure> {
@@ -37,8 +36,8 @@ pub async fn run(context: Context) -> Result<(), Failure> {
     }
 }
 
-/// Passes messages both ways until one side ends. At the end of the input, outstanding answers are
-/// awaited until their deadlines, or for `limit`.
+/// Passes messages both ways until one side ends. At the end of the input, it waits for outstanding answers until their
+/// deadlines, or for `limit`.
 async fn relay(
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
@@ -103,8 +102,8 @@ enum Received<'p> {
     NobodyReads,
 }
 
-/// Takes a message only when there is room to print it: a slow reader slows the daemon down rather
-/// than filling our memory.
+/// Reads a message only when there is room to print it, so that a slow reader slows down the daemon instead of filling
+/// the memory of this program.
 async fn receive<'p>(
     connection: &mut Connection,
     printing: &'p mpsc::Sender<String>,
@@ -117,7 +116,7 @@ async fn receive<'p>(
     }
 }
 
-/// Within strings JSON allows no line break, so this changes only the space between tokens.
+/// Replaces line breaks. JSON allows none within strings, so this changes only the space between tokens.
 fn in_one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

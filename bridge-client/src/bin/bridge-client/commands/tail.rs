@@ -1,4 +1,4 @@
-//! `tail`: one line per request that has ended.
+//! `tail`: prints one line for each request that ends.
 
 use bridge_client::Notice;
 use bridge_protocol::methods::{MethodType, RequestRecord, Tail};
@@ -42,12 +42,12 @@ async fn show(context: &mut Context, params: &RawValue) -> Result<(), Failure> {
         Ok(record) if context.output.style != Style::Json => {
             context.output.line(&line(&Zoned::now(), &record)).await
         }
-        // For programs as it came; and what we cannot read, somebody else perhaps can.
+        // Unchanged for programs; also a record that cannot be parsed here.
         _ => context.output.line(params.get()).await,
     }
 }
 
-/// When, who, what, where, how long, how it ended.
+/// A line with time, client, method, runtime, duration and outcome.
 fn line(now: &Zoned, record: &RequestRecord) -> String {
     let who = match &*record.client_name {
         "" => format!("client {}", record.client),

@@ -1,4 +1,4 @@
-//! `token …`: makes a token that allows less than the session's own.
+//! `token …`: makes a token for a client with fewer rights, or for a host.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub async fn run(mut context: Context, arguments: cli::Token) -> Result<(), Fail
     }
 }
 
-/// Only into a file that did not exist: another could be open to others, or lead elsewhere.
+/// Writes the token to a file that must not exist yet: an existing file could be readable for others, or be a link.
 fn write_private(path: &Path, token: &str) -> Result<(), Failure> {
     let written = private_files::create_new(path, format!("{token}\n").as_bytes());
     written.map_err(|error| Failure::File {

@@ -1,4 +1,4 @@
-//! `shell run` and `shell wait`: a command's output as it comes, and its exit code.
+//! `shell run` and `shell wait`: print a command's output while it runs, and end with its exit code.
 //!
 //! The printed output has no gaps: see [`Screen`].
 
@@ -73,7 +73,7 @@ async fn follow<M: MethodType<Result = CommandState>>(
     exit(&state)
 }
 
-/// Shows pieces until there are no more. Ctrl-C goes to the command; a second one leaves it alone.
+/// Prints pieces of output until there are no more. Ctrl-C interrupts the command; a second Ctrl-C leaves it running.
 async fn show_pieces(
     screen: &mut Screen<'_>,
     call: &mut Call<Box<RawValue>>,
@@ -103,7 +103,7 @@ async fn show_pieces(
     }
 }
 
-/// Shows the output that the answer knows of and that was not shown yet.
+/// Prints the output that the answer mentions and that has not been printed yet.
 async fn finish(screen: &mut Screen<'_>, state: &CommandState) -> Result<(), Failure> {
     let log_is_there = state
         .ending

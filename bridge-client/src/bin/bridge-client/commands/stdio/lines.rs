@@ -1,23 +1,22 @@
-//! Stdin as messages: one per line, of bounded length.
+//! Reads messages from stdin, one per line, of limited length.
 
 use std::io;
 
 use bridge_protocol::limits::MESSAGE_BYTES;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-/// Reads lines. What was read of an unfinished one is kept here, so nothing is lost when the future
-/// of [`next`](Self::next) is dropped.
+/// Reads lines. An unfinished line is kept here, so nothing is lost when the future of [`next`](Self::next) is dropped.
 pub struct Lines<R> {
     input: R,
     line: Vec<u8>,
-    /// The rest of a line that was too long is being skipped.
+    /// Whether the rest of a line that was too long is being skipped.
     skipping: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     Message(String),
-    /// Nothing that can be sent; the sentence says why.
+    /// A line that cannot be sent. The sentence says why.
     Unusable(&'static str),
 }
 
@@ -38,7 +37,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 self.skipping = true;
             }
             if !whole && count > 0 {
-                // Cut by the limit, or by the end of the input, which the next read will tell.
+                // Cut by the limit, or by the end of the input; the next read shows which.
                 continue;
             }
             let ended = !whole;

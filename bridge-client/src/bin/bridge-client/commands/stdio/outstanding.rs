@@ -1,4 +1,4 @@
-//! Which answers a relay still owes its user. No I/O, no clock.
+//! Counts the answers that a relay still waits for. No I/O, no clock.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use tokio::time::Instant;
 /// How much later than its deadline the daemon's own answer may arrive.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Counts rather than remembers: ids may repeat in the bridge dialect, and what is no message is
-/// answered without one, but each of them gets exactly one answer.
+/// A count of outstanding answers. Ids are of no use: they may repeat in the bridge dialect, and a text that is not a
+/// message is answered without one. But each text gets exactly one answer.
 #[derive(Debug, Default)]
 pub struct Outstanding {
     count: usize,
@@ -19,22 +19,22 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// A text goes to the daemon.
+    /// Records a text that is sent to the daemon.
     pub fn sent(&mut self, text: &str, now: Instant) {
         let allowance = match Message::parse(text) {
             Ok(Message::Request(request)) => {
                 let timeout = RoutingParams::read(request.params).ok().and_then(|own| own.timeout);
                 Allowance::new(timeout, &request.method)
             }
-            // The daemon answers what it cannot read, and does so at once.
+            // The daemon answers an unreadable text, too, at once.
             Err(_) => Allowance::Chosen(Duration::ZERO),
-            Ok(Message::Notification(_) | Message::Event(_) | Message::Response(_)) => return,
+            Ok(Message::Notification(_) | Message::DapEvent(_) | Message::Response(_)) => return,
         };
         self.count += 1;
         self.last_deadline = self.last_deadline.max(Some(now + allowance.duration() + GRACE));
     }
 
-    /// A text comes from the daemon. Progress shows that work goes on, so it is given time anew.
+    /// Records a text from the daemon. Progress shows that work goes on, so it restarts the timeout.
     pub fn received(&mut self, text: &str, now: Instant) {
         match Message::parse(text) {
             Ok(Message::Response(_)) => self.count = self.count.saturating_sub(1),
@@ -49,7 +49,7 @@ impl Outstanding {
         self.count
     }
 
-    /// When the last answer should be there.
+    /// When the last answer is due.
     pub fn last_deadline(&self) -> Instant {
         self.last_deadline.unwrap_or_else(Instant::now)
     }
