@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Driver {
-    pub(super) fn inspect(&self, inspection: Inspection) -> Finding {
+    pub(super) fn inspect(&mut self, inspection: Inspection) -> Finding {
         match inspection {
             Inspection::Foreground => {
                 let stat = self.shell.stat();
@@ -24,7 +24,12 @@ impl Driver {
         }
     }
 
-    fn read_mode(&self) -> ReadMode {
+    fn read_mode(&mut self) -> ReadMode {
+        // A key that is still on its way must not be pressed again: the second one would arrive while the command
+        // runs, and the terminal would echo it into the output.
+        if self.typist.has_undelivered_keys() {
+            return ReadMode::Nothing;
+        }
         if input::shell_reads_plain_lines(self.shell) {
             return ReadMode::PlainLines;
         }

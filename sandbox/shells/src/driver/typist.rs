@@ -5,7 +5,11 @@
 
 use std::{collections::VecDeque, pin::Pin};
 
-use crate::{Result, owner::CallId, tmux::Tmux};
+use crate::{
+    Result,
+    owner::CallId,
+    tmux::{Delivery, Tmux},
+};
 
 /// Bytes per `send-keys` command, so that no line to tmux gets long.
 const BYTES_PER_COMMAND: usize = 512;
@@ -18,6 +22,9 @@ pub(super) struct Typist {
     queue: VecDeque<QueuedKeys>,
     /// The first item of the queue, while it is being sent.
     typing: Option<Typing>,
+    /// The latest control key that went to tmux directly. tmux carries out commands in order, so earlier ones have
+    /// arrived when this one has.
+    pressed: Option<Delivery>,
 }
 
 struct QueuedKeys {
@@ -28,17 +35,24 @@ struct QueuedKeys {
 
 impl Typist {
     pub(super) fn new(tmux: Tmux) -> Self {
-        Self { tmux, queue: VecDeque::new(), typing: None }
+        Self { tmux, queue: VecDeque::new(), typing: None, pressed: None }
     }
 
     /// Presses control keys of the owner.
     pub(super) fn press(&mut self, pane: &str, keys: &str) -> Result<()> {
         let commands = pressing(pane, keys);
         if self.queue.is_empty() {
-            return self.tmux.send_without_waiting(&[&commands[0], &commands[1]]);
+            let delivery = self.tmux.send_without_waiting(&[&commands[0], &commands[1]])?;
+            self.pressed = Some(delivery);
+            return Ok(());
         }
         self.queue.push_back(QueuedKeys { commands: [commands].into(), call: None });
         Ok(())
+    }
+
+    /// Whether tmux has not accepted all keys yet: it is stopped or busy, and the shell cannot have read them.
+    pub(super) fn has_undelivered_keys(&mut self) -> bool {
+        !self.queue.is_empty() || self.pressed.as_mut().is_some_and(Delivery::is_pending)
     }
 
     /// Presses keys for a caller.
@@ -102,4 +116,27 @@ pub(super) fn in_hexadecimal(bytes: &[u8]) -> String {
 /// pane, tmux would treat the keys as its own.
 fn pressing(pane: &str, keys: &str) -> [String; 2] {
     [format!("copy-mode -q -t {pane}"), format!("send-keys -t {pane} {keys}")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_undelivered_until_tmux_answers() {
+        let (tmux, mut control_client) = Tmux::unconnected();
+        let mut typist = Typist::new(tmux);
+        assert!(!typist.has_undelivered_keys());
+        for outcome in [Ok(Vec::new()), Err(crate::Error::ServerGone)] {
+            typist.press("%1", "-H 1e").unwrap();
+            assert!(typist.has_undelivered_keys());
+            let sent = control_client.try_recv().unwrap();
+            assert_eq!(sent.line, "copy-mode -q -t %1 ; send-keys -t %1 -H 1e\n");
+            sent.answer.send(outcome).unwrap();
+            assert!(!typist.has_undelivered_keys());
+        }
+        typist.press("%1", "-H 1e").unwrap();
+        drop(control_client);
+        assert!(!typist.has_undelivered_keys(), "a lost client leaves nobody to answer");
+    }
 }

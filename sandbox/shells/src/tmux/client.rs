@@ -30,12 +30,13 @@ pub(super) struct ClientEnd {
     pub(super) unanswered: VecDeque<PendingCommand>,
 }
 
+/// Commands for the server, and the place for their answers.
 #[derive(Debug)]
-pub(super) struct CommandLine {
-    pub(super) line: String,
+pub(crate) struct CommandLine {
+    pub(crate) line: String,
     /// The number of commands in the line; tmux answers each of them.
-    pub(super) count: usize,
-    pub(super) answer: oneshot::Sender<Result<Vec<String>>>,
+    pub(crate) count: usize,
+    pub(crate) answer: oneshot::Sender<Result<Vec<String>>>,
 }
 
 /// A command line that was sent and is not fully answered.

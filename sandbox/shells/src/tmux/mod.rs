@@ -50,6 +50,18 @@ pub(crate) struct Tmux {
     server: Arc<OnceCell<ProcessId>>,
 }
 
+/// A command line that was sent without waiting for its answer.
+#[derive(Debug)]
+pub(crate) struct Delivery(oneshot::Receiver<Result<Vec<String>>>);
+
+impl Delivery {
+    /// Whether tmux may still carry the commands out. False after an answer, and after the loss of the client, which
+    /// leaves nobody to answer.
+    pub(crate) fn is_pending(&mut self) -> bool {
+        matches!(self.0.try_recv(), Err(oneshot::error::TryRecvError::Empty))
+    }
+}
+
 /// Keeps a control client running. Dropping it ends the client and leaves the server alive.
 #[derive(Debug)]
 pub(crate) struct ControlClient {
@@ -206,6 +218,14 @@ fn no_answer(command: String) -> Error {
 }
 
 impl Tmux {
+    /// A handle without a control client, and the receiver of its command lines.
+    #[cfg(test)]
+    pub(crate) fn unconnected() -> (Self, mpsc::Receiver<CommandLine>) {
+        let (requests, receiver) = mpsc::channel(QUEUE);
+        let (_, closed) = watch::channel(None);
+        (Self { requests, closed, server: Arc::default() }, receiver)
+    }
+
     /// Runs one command, which must not contain an unquoted `;`, and returns its output.
     pub(crate) async fn ask(&self, command: &str) -> Result<String> {
         Ok(self.ask_all(&[command]).await?.join("\n"))
@@ -213,9 +233,10 @@ impl Tmux {
 
     /// Sends several commands as one line and waits for nothing, not even for room in the queue. The caller must
     /// learn by other means whether they worked.
-    pub(crate) fn send_without_waiting(&self, commands: &[&str]) -> Result<()> {
-        let (answer, _) = oneshot::channel();
-        self.requests.try_send(request(commands, answer)).map_err(|error| match error {
+    pub(crate) fn send_without_waiting(&self, commands: &[&str]) -> Result<Delivery> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.requests.try_send(request(commands, answer));
+        sent.map(|()| Delivery(answered)).map_err(|error| match error {
             TrySendError::Full(request) => {
                 let reason =
                     format!("{QUEUE} commands are waiting already, the machine may be overloaded");
