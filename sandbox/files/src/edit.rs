@@ -10,13 +10,14 @@
 //! and the change.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use memchr::memmem;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
 use super::document::{Document, LineEnding, Unencodable};
+use super::exclusive::key;
 use super::file_locks::{FileLocks, lock};
 use super::history::{FileKey, Fingerprint, History, PastEdit};
 use super::lines::line_start;
@@ -105,7 +106,8 @@ impl Editor {
         options: WriteOptions,
         expected: Option<&str>,
     ) -> Result<Written, Error> {
-        let file_lock = self.file_lock(path, options.parents)?;
+        let file = target_key(path, options.parents)?;
+        let file_lock = self.locks.of(&file);
         let _guard = lock(&file_lock);
         if let Some(expected) = expected {
             check_version(path, expected)?;
@@ -120,11 +122,12 @@ impl Editor {
         text: &str,
         options: WriteOptions,
     ) -> Result<Edited, Error> {
-        let file_lock = self.file_lock(path, options.parents)?;
+        let file = target_key(path, options.parents)?;
+        let file_lock = self.locks.of(&file);
         let _guard = lock(&file_lock);
         write(path, text.as_bytes(), WriteOptions { existing: Existing::Refuse, ..options })?;
         let past = PastEdit { before: None, after: Fingerprint::of(text.as_bytes()) };
-        lock(&self.history).push(key(path)?, past);
+        lock(&self.history).push(file, past);
         let after = unified(text).into_owned();
         let lines_added = line_ends(&after);
         Ok(Edited {
@@ -165,7 +168,8 @@ impl Editor {
         edit: Edit<'_>,
         expected: Option<&str>,
     ) -> Result<Edited, Error> {
-        let file_lock = self.file_lock(path, Parents::MustExist)?;
+        let file = target_key(path, Parents::MustExist)?;
+        let file_lock = self.locks.of(&file);
         let _guard = lock(&file_lock);
         let old = match (read_bytes(path, EDIT_BYTES), expected) {
             (Ok(old), Some(expected)) => {
@@ -189,7 +193,7 @@ impl Editor {
         let new = encode(path, &document)?;
         let owner = write(path, &new, WriteOptions::default())?.owner;
         let past = PastEdit { before: Some(old), after: Fingerprint::of(&new) };
-        lock(&self.history).push(key(path)?, past);
+        lock(&self.history).push(file, past);
         Ok(Edited {
             before: Some(before),
             after: Some(unified(&document.text).into_owned()),
@@ -204,11 +208,11 @@ impl Editor {
     /// Undoes the last edit of this file. Its bytes are then exactly what they were before; a file
     /// that the edit created is removed.
     pub fn undo(&self, path: &WorkspacePath, undo: Undo) -> Result<Edited, Error> {
-        let file_lock = self.file_lock(path, Parents::MustExist)?;
+        let file = target_key(path, Parents::MustExist)?;
+        let file_lock = self.locks.of(&file);
         let _guard = lock(&file_lock);
-        let key = key(path)?;
         let shown = || path.as_path().to_path_buf();
-        let past = lock(&self.history).last(&key).cloned();
+        let past = lock(&self.history).last(&file).cloned();
         let PastEdit { before: content, after } =
             past.ok_or_else(|| Error::NoHistory { path: shown() })?;
         let current = match read_bytes(path, EDIT_BYTES) {
@@ -229,7 +233,7 @@ impl Editor {
             }
         };
         // Nothing to pop means that the history dropped this edit for space, and all before it.
-        lock(&self.history).pop(&key);
+        lock(&self.history).pop(&file);
         let before = current.and_then(text_of);
         let after = content.clone().and_then(text_of);
         let (lines_removed, lines_added) =
@@ -242,25 +246,9 @@ impl Editor {
     pub fn remember(&self, path: &WorkspacePath) -> Result<(), Error> {
         let bytes = read_bytes(path, EDIT_BYTES)?;
         let after = Fingerprint::of(&bytes);
-        lock(&self.history).push(key(path)?, PastEdit { before: Some(bytes), after });
+        let file = target_key(path, Parents::MustExist)?;
+        lock(&self.history).push(file, PastEdit { before: Some(bytes), after });
         Ok(())
-    }
-
-    /// The lock of the file that the path leads to. Creates missing parent directories if `parents`
-    /// says so, because a file is identified by its directory.
-    pub(super) fn file_lock(
-        &self,
-        path: &WorkspacePath,
-        parents: Parents,
-    ) -> Result<Arc<Mutex<()>>, Error> {
-        let key = match key(path) {
-            Err(Error::NotFound { .. }) if parents == Parents::Create => {
-                path.create_parents()?;
-                key(path)?
-            }
-            key => key?,
-        };
-        Ok(self.locks.of(&key))
     }
 }
 
@@ -416,7 +404,15 @@ fn remove_target(path: &WorkspacePath) -> Result<(), Error> {
     }
 }
 
-fn key(path: &WorkspacePath) -> Result<FileKey, Error> {
-    let (entry, _) = path.target()?;
-    FileKey::of(&entry).map_err(|source| path.failed(source))
+/// Identifies the file that the path leads to. Creates missing parent directories if `parents` says so, because a file
+/// is identified by its directory.
+pub(super) fn target_key(path: &WorkspacePath, parents: Parents) -> Result<FileKey, Error> {
+    let entry = match path.target() {
+        Err(Error::NotFound { .. }) if parents == Parents::Create => {
+            path.create_parents()?;
+            path.target()?.0
+        }
+        target => target?.0,
+    };
+    key(path, &entry)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use super::super::edit::target_key;
 use super::super::exclusive::{in_lock_order, key};
 use super::super::file_locks::lock;
 use super::super::*;
@@ -18,7 +19,8 @@ fn check_waits(
     change: impl FnOnce(&Editor) -> Result<(), Error> + Send,
 ) {
     let editor = Editor::default();
-    let file_lock = editor.file_lock(&fixture.path(name), Parents::MustExist).unwrap();
+    let key = target_key(&fixture.path(name), Parents::MustExist).unwrap();
+    let file_lock = editor.locks.of(&key);
     let unused = Arc::strong_count(&file_lock);
     thread::scope(|scope| {
         let guard = lock(&file_lock);
