@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use bridge_protocol::{Dialect, DapEvent, Message, Outcome, RequestId, Response, print};
+use bridge_protocol::{DapEvent, Dialect, Message, Outcome, RequestId, Response, print};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 
