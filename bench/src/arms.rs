@@ -183,6 +183,15 @@ pub fn daemon_process(daemon: &Path, directory: &Path, unix: bool) -> Result<(Pr
     ready_daemon(&mut command)
 }
 
+/// Starts a daemon with a sandbox in this workspace.
+pub fn sandbox_daemon_process(
+    daemon: &Path,
+    directory: &Path,
+    workspace: &Path,
+) -> Result<(Process, Value)> {
+    ready_daemon(daemon_command(daemon, directory).arg("--sandbox").arg(workspace))
+}
+
 fn daemon_command(daemon: &Path, directory: &Path) -> Command {
     let mut command = Command::new(daemon);
     // Log only errors, as a run does.

@@ -12,6 +12,7 @@ mod counts;
 mod editor;
 mod files;
 mod framing;
+mod hop;
 mod idle;
 mod load;
 mod owner;
@@ -119,7 +120,8 @@ type Part = fn(&mut Run) -> Result<()>;
 
 const BRIDGE: &[Part] = &[rounds::measure, standing::measure];
 const CLIENTS: &[Part] = &[clients::measure];
-const SANDBOX: &[Part] = &[shells::measure, idle::measure, files::measure, action_servers::measure];
+const SANDBOX: &[Part] =
+    &[shells::measure, hop::measure, idle::measure, files::measure, action_servers::measure];
 
 /// State that the parts of a measurement share.
 struct Run {
