@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::methods::{
-    self, Chat, ExecuteCommand, GetChatHistory, MethodSpec, MethodType, ShowMessage, Within,
+    self, Chat, ExecuteCommand, GetChatHistory, MethodSpec, MethodType, ShowMessage, TimeClass,
 };
 use crate::rights::Rights;
 
@@ -54,12 +54,12 @@ pub fn is_own(name: &str) -> bool {
 
 /// Timeout of a request for this method that names none.
 pub fn default_timeout(name: &str) -> Duration {
-    within(name).default_timeout()
+    time_class(name).default_timeout()
 }
 
 /// Longest timeout of a request for this method; a longer one is reduced to this.
 pub fn longest_timeout(name: &str) -> Duration {
-    within(name).longest_timeout()
+    time_class(name).longest_timeout()
 }
 
 /// The rights that a client needs to call a method. A method that the catalogue does not list may do anything,
@@ -68,8 +68,8 @@ pub fn needed_rights(name: &str) -> Rights {
     spec(name).map_or(Rights::ALL, |spec| spec.needs)
 }
 
-fn within(name: &str) -> Within {
-    spec(name).map_or(Within::Talk, |spec| spec.within)
+fn time_class(name: &str) -> TimeClass {
+    spec(name).map_or(TimeClass::Reply, |spec| spec.time)
 }
 
 fn spec(name: &str) -> Option<&'static MethodSpec> {

@@ -12,19 +12,19 @@ use crate::secret::Secret;
 
 methods! {
     /// `bridge/hello`: negotiates the protocol version. Optional; without it, version 1 is assumed.
-    Hello = "bridge/hello": HelloParams => HelloResult { needs: [], within: Talk };
+    Hello = "bridge/hello": HelloParams => HelloResult { needs: [], time: Reply };
     /// `bridge/ping`: answers at once, and so shows that the connection is alive.
-    Ping = "bridge/ping": Empty => Empty { needs: [], within: Talk };
+    Ping = "bridge/ping": Empty => Empty { needs: [], time: Reply };
     /// `bridge/shutdown`, by a host: ends the daemon. The program of its run, if there is one, gets SIGTERM.
-    Shutdown = "bridge/shutdown": Empty => Empty { needs: [], within: Talk };
+    Shutdown = "bridge/shutdown": Empty => Empty { needs: [], time: Reply };
     /// `bridge/tail`: subscribes this connection to `bridge/request` notifications. Each request that ends
     /// gives one, with a [`RequestRecord`].
-    Tail = "bridge/tail": Empty => Empty { needs: [], within: Talk };
+    Tail = "bridge/tail": Empty => Empty { needs: [], time: Reply };
     /// `bridge/createToken`: makes a token, which is valid until the session ends. [`CreateTokenParams`] says what it
     /// can allow.
-    CreateToken = "bridge/createToken": CreateTokenParams => CreateTokenResult { needs: [], within: Talk };
+    CreateToken = "bridge/createToken": CreateTokenParams => CreateTokenResult { needs: [], time: Reply };
     /// `bridge/status`: connections, runtimes, requests in flight and counters of the daemon.
-    Status = "bridge/status": Empty => StatusResult { needs: [], within: Talk };
+    Status = "bridge/status": Empty => StatusResult { needs: [], time: Reply };
 }
 
 /// Parameters of `bridge/hello`.

@@ -8,9 +8,9 @@ use super::{Empty, methods};
 
 methods! {
     /// `cell/run`: runs a cell and waits for its end. With `stream`, sends [`CellProgress`].
-    Run = "cell/run": RunParams => RunResult { needs: [Run], within: Work };
+    Run = "cell/run": RunParams => RunResult { needs: [Run], time: Job };
     /// `cell/restart`: ends the kernel of a shell, even while a cell runs. The next cell gets a new kernel.
-    Restart = "cell/restart": ShellRef => Empty { needs: [Run], within: Tool };
+    Restart = "cell/restart": ShellRef => Empty { needs: [Run], time: Tool };
 }
 
 /// Parameters of `cell/run`.

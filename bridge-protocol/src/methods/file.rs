@@ -13,33 +13,33 @@ use super::{Empty, is_true, methods, yes};
 
 methods! {
     /// `file/read`: reads a file, or some of its lines.
-    Read = "file/read": ReadParams => ReadResult { needs: [Read], within: Tool };
+    Read = "file/read": ReadParams => ReadResult { needs: [Read], time: Tool };
     /// `file/write`: writes a whole file atomically.
-    Write = "file/write": WriteParams => WriteResult { needs: [Write], within: Tool };
+    Write = "file/write": WriteParams => WriteResult { needs: [Write], time: Tool };
     /// `file/edit`: replaces a text that occurs exactly once, inserts lines, or creates a file.
-    Edit = "file/edit": EditParams => EditResult { needs: [Write], within: Tool };
+    Edit = "file/edit": EditParams => EditResult { needs: [Write], time: Tool };
     /// `file/undo`: undoes the latest edit of a file.
-    Undo = "file/undo": UndoParams => EditResult { needs: [Write], within: Tool };
+    Undo = "file/undo": UndoParams => EditResult { needs: [Write], time: Tool };
     /// `file/list`: lists the entries of a directory.
-    List = "file/list": ListParams => ListResult { needs: [Read], within: Tool };
+    List = "file/list": ListParams => ListResult { needs: [Read], time: Tool };
     /// `file/glob`: finds files whose paths match a pattern.
-    Glob = "file/glob": SearchParams => GlobResult { needs: [Read], within: Tool };
+    Glob = "file/glob": SearchParams => GlobResult { needs: [Read], time: Tool };
     /// `file/grep`: finds lines that match a pattern.
-    Grep = "file/grep": GrepParams => GrepResult { needs: [Read], within: Tool };
+    Grep = "file/grep": GrepParams => GrepResult { needs: [Read], time: Tool };
     /// `file/stat`: type, size, owner and times of a path.
-    Stat = "file/stat": StatParams => StatResult { needs: [Read], within: Tool };
+    Stat = "file/stat": StatParams => StatResult { needs: [Read], time: Tool };
     /// `file/hash`: SHA-256, size and version of a file.
-    Hash = "file/hash": PathParams => HashResult { needs: [Read], within: Tool };
+    Hash = "file/hash": PathParams => HashResult { needs: [Read], time: Tool };
     /// `file/makeDirectory`: creates a directory.
-    MakeDirectory = "file/makeDirectory": MakeDirectoryParams => Empty { needs: [Write], within: Tool };
+    MakeDirectory = "file/makeDirectory": MakeDirectoryParams => Empty { needs: [Write], time: Tool };
     /// `file/removeDirectory`: removes an empty directory.
-    RemoveDirectory = "file/removeDirectory": PathParams => Empty { needs: [Write], within: Tool };
+    RemoveDirectory = "file/removeDirectory": PathParams => Empty { needs: [Write], time: Tool };
     /// `file/remove`: removes a file or, with `recursive`, a whole tree.
-    Remove = "file/remove": RemoveParams => Empty { needs: [Write], within: Tool };
+    Remove = "file/remove": RemoveParams => Empty { needs: [Write], time: Tool };
     /// `file/move`: moves a file or tree.
-    Move = "file/move": TransferParams => Empty { needs: [Write], within: Tool };
+    Move = "file/move": TransferParams => Empty { needs: [Write], time: Tool };
     /// `file/copy`: copies a file or tree.
-    Copy = "file/copy": TransferParams => CopyResult { needs: [Write], within: Tool };
+    Copy = "file/copy": TransferParams => CopyResult { needs: [Write], time: Tool };
 }
 
 /// Identifies the content of a file: equal versions mean equal content. Callers may only compare versions and

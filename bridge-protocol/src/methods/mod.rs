@@ -56,38 +56,38 @@ pub struct MethodSpec {
     /// The rights that a client needs to call the method.
     pub needs: Rights,
     /// Default and longest timeout of the method.
-    pub within: Within,
+    pub time: TimeClass,
 }
 
 /// Default timeout and longest timeout of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Within {
+pub enum TimeClass {
     /// A model or a person answers: 30 s by default, at most 10 minutes.
-    Talk,
+    Reply,
     /// The editor answers: 10 s by default, at most 10 minutes.
-    Moment,
+    Editor,
     /// A shell may be slow to start, a tree large to search: 2 minutes by default, at most a day.
     Tool,
     /// Commands and cells may run for hours and have time limits of their own: a day.
-    Work,
+    Job,
 }
 
-impl Within {
+impl TimeClass {
     /// The timeout of a request that names none.
     pub const fn default_timeout(self) -> Duration {
         match self {
-            Self::Talk => TIMEOUT_DEFAULT,
-            Self::Moment => Duration::from_secs(10),
+            Self::Reply => TIMEOUT_DEFAULT,
+            Self::Editor => Duration::from_secs(10),
             Self::Tool => TOOL_TIMEOUT_DEFAULT,
-            Self::Work => TOOL_TIMEOUT_MAX,
+            Self::Job => TOOL_TIMEOUT_MAX,
         }
     }
 
     /// The longest timeout; a longer one is reduced to this.
     pub const fn longest_timeout(self) -> Duration {
         match self {
-            Self::Talk | Self::Moment => TIMEOUT_MAX,
-            Self::Tool | Self::Work => TOOL_TIMEOUT_MAX,
+            Self::Reply | Self::Editor => TIMEOUT_MAX,
+            Self::Tool | Self::Job => TOOL_TIMEOUT_MAX,
         }
     }
 }
@@ -101,7 +101,7 @@ pub trait MethodVisitor {
 /// Declares methods. For each it makes a type, an entry in the catalogue, and a call of the visitor.
 macro_rules! methods {
     ($($(#[$doc:meta])* $method:ident = $name:literal: $params:ty => $result:ty {
-        needs: [$($right:ident),*], within: $within:ident
+        needs: [$($right:ident),*], time: $time:ident
     };)*) => {
         $(
             $(#[$doc])*
@@ -118,7 +118,7 @@ macro_rules! methods {
         pub(super) const SPECS: &[super::MethodSpec] = &[$(super::MethodSpec {
             name: $name,
             needs: super::Rights::of(&[$(super::Right::$right),*]),
-            within: super::Within::$within,
+            time: super::TimeClass::$time,
         }),*];
 
         pub(super) fn visit(visitor: &mut impl super::MethodVisitor) {

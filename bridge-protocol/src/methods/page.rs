@@ -6,7 +6,7 @@ use super::methods;
 
 methods! {
     /// `page/browse`: fetches a page and returns the text that a person would read on it.
-    Browse = "page/browse": BrowseParams => BrowseResult { needs: [Run], within: Tool };
+    Browse = "page/browse": BrowseParams => BrowseResult { needs: [Run], time: Tool };
 }
 
 /// Parameters of `page/browse`.

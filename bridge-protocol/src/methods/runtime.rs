@@ -6,15 +6,15 @@ use super::{Empty, methods};
 
 methods! {
     /// `runtime/register`, by a host: says which methods it serves. A host gets no requests before that.
-    Register = "runtime/register": RegisterParams => RegisterResult { needs: [], within: Talk };
+    Register = "runtime/register": RegisterParams => RegisterResult { needs: [], time: Reply };
     /// `runtime/update`, by a host: changes its title, folders, methods or focus.
-    Update = "runtime/update": UpdateParams => Empty { needs: [], within: Talk };
+    Update = "runtime/update": UpdateParams => Empty { needs: [], time: Reply };
     /// `runtime/unregister`, by a host: it serves nothing any more. Its requests in flight fail at once.
-    Unregister = "runtime/unregister": Empty => Empty { needs: [], within: Talk };
+    Unregister = "runtime/unregister": Empty => Empty { needs: [], time: Reply };
     /// `runtime/list`: all runtimes.
-    ListRuntimes = "runtime/list": Empty => Vec<RuntimeInfo> { needs: [], within: Talk };
+    ListRuntimes = "runtime/list": Empty => Vec<RuntimeInfo> { needs: [], time: Reply };
     /// `runtime/get`: one runtime, by its id.
-    GetRuntime = "runtime/get": RuntimeRef => RuntimeInfo { needs: [], within: Talk };
+    GetRuntime = "runtime/get": RuntimeRef => RuntimeInfo { needs: [], time: Reply };
 }
 
 /// Parameters of `runtime/register`.

@@ -7,13 +7,13 @@ use super::methods;
 
 methods! {
     /// `vscode/chat`: asks a language model. Streams [`TextProgress`](super::TextProgress).
-    Chat = "vscode/chat": ChatParams => ChatResult { needs: [Chat], within: Talk };
+    Chat = "vscode/chat": ChatParams => ChatResult { needs: [Chat], time: Reply };
     /// `vscode/showMessage`: shows a message to the person at the host.
-    ShowMessage = "vscode/showMessage": ShowMessageParams => ShowMessageResult { needs: [Chat], within: Talk };
+    ShowMessage = "vscode/showMessage": ShowMessageParams => ShowMessageResult { needs: [Chat], time: Reply };
     /// `vscode/executeCommand`: runs an editor command.
-    ExecuteCommand = "vscode/executeCommand": ExecuteCommandParams => ExecuteCommandResult { needs: [Editor], within: Moment };
+    ExecuteCommand = "vscode/executeCommand": ExecuteCommandParams => ExecuteCommandResult { needs: [Editor], time: Editor };
     /// `vscode/getChatHistory`: the messages of a conversation.
-    GetChatHistory = "vscode/getChatHistory": GetChatHistoryParams => GetChatHistoryResult { needs: [Chat], within: Talk };
+    GetChatHistory = "vscode/getChatHistory": GetChatHistoryParams => GetChatHistoryResult { needs: [Chat], time: Reply };
 }
 
 /// Parameters of `vscode/chat`.

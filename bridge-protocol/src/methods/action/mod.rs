@@ -14,9 +14,9 @@ pub use observation::{Extras, Observation, RunMetadata};
 methods! {
     /// `action/execute`: executes an action. An error that the agent should read is a result with an error
     /// observation. The call itself fails only if there is no observation.
-    Execute = "action/execute": ExecuteParams => Observation { needs: [Read, Write, Run], within: Work };
+    Execute = "action/execute": ExecuteParams => Observation { needs: [Read, Write, Run], time: Job };
     /// `action/cancel`: interrupts a running action, also of another client.
-    Cancel = "action/cancel": CancelParams => Empty { needs: [Run], within: Tool };
+    Cancel = "action/cancel": CancelParams => Empty { needs: [Run], time: Tool };
 }
 
 /// Parameters of `action/execute`.

@@ -92,7 +92,7 @@ pub struct CommandState {
     pub output: CommandOutput,
     /// Why the wait ended before the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<WhyRunning>,
+    pub why: Option<WaitEnd>,
     /// Kind of input that the command seems to wait for. This is a guess.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<AwaitedInput>,
@@ -116,7 +116,7 @@ pub enum RunState {
 /// Why a wait ended before the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum WhyRunning {
+pub enum WaitEnd {
     /// The command printed nothing for `quietMs`.
     Quiet,
     /// `limitMs` has passed.
@@ -177,7 +177,7 @@ pub struct CommandEnding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// State of the shell after the command.
-    pub ended: HowEnded,
+    pub ended: ShellAfterCommand,
     /// Working directory of the shell after the command.
     pub cwd: String,
     /// How long the command ran, in milliseconds.
@@ -197,7 +197,7 @@ pub struct CommandEnding {
 /// State of the shell after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum HowEnded {
+pub enum ShellAfterCommand {
     /// The shell is at its prompt again.
     AtPrompt,
     /// The shell ended, too (`exit`, `exec`), and a new one was started in the same directory.

@@ -13,34 +13,34 @@ use serde::{Deserialize, Serialize};
 use super::{Empty, methods};
 
 pub use command::{
-    AwaitedInput, CommandEnding, CommandOutput, CommandState, HowEnded, OutputProgress, ReadParams,
-    ReadResult, RunParams, RunState, Span, WaitOptions, WaitParams, WhyRunning,
+    AwaitedInput, CommandEnding, CommandOutput, CommandState, OutputProgress, ReadParams,
+    ReadResult, RunParams, RunState, ShellAfterCommand, Span, WaitEnd, WaitOptions, WaitParams,
 };
 
 methods! {
     /// `shell/create`: starts a shell and answers when it is at its first prompt.
-    Create = "shell/create": CreateParams => ShellInfo { needs: [Run], within: Tool };
+    Create = "shell/create": CreateParams => ShellInfo { needs: [Run], time: Tool };
     /// `shell/list`: all shells, sorted by name.
-    List = "shell/list": Empty => ListResult { needs: [Read], within: Tool };
+    List = "shell/list": Empty => ListResult { needs: [Read], time: Tool };
     /// `shell/run`: runs a command in a shell and waits for it. When the wait ends early (by a limit, by
     /// `$/cancelRequest`, or because the caller disconnects), the command keeps running.
-    Run = "shell/run": RunParams => CommandState { needs: [Run], within: Work };
+    Run = "shell/run": RunParams => CommandState { needs: [Run], time: Job };
     /// `shell/wait`: waits for the latest command of a shell.
-    Wait = "shell/wait": WaitParams => CommandState { needs: [Read], within: Work };
+    Wait = "shell/wait": WaitParams => CommandState { needs: [Read], time: Job };
     /// `shell/read`: reads the output of a shell, from an offset.
-    Read = "shell/read": ReadParams => ReadResult { needs: [Read], within: Tool };
+    Read = "shell/read": ReadParams => ReadResult { needs: [Read], time: Tool };
     /// `shell/input`: types a text into the terminal.
-    Input = "shell/input": InputParams => Empty { needs: [Run], within: Tool };
+    Input = "shell/input": InputParams => Empty { needs: [Run], time: Tool };
     /// `shell/keys`: presses keys.
-    Keys = "shell/keys": KeysParams => Empty { needs: [Run], within: Tool };
+    Keys = "shell/keys": KeysParams => Empty { needs: [Run], time: Tool };
     /// `shell/signal`: sends a signal to the foreground process group.
-    Signal = "shell/signal": SignalParams => Empty { needs: [Run], within: Tool };
+    Signal = "shell/signal": SignalParams => Empty { needs: [Run], time: Tool };
     /// `shell/resize`: changes the size of the terminal.
-    Resize = "shell/resize": ResizeParams => Empty { needs: [Run], within: Tool };
+    Resize = "shell/resize": ResizeParams => Empty { needs: [Run], time: Tool };
     /// `shell/close`: ends a shell with all its programs, and removes its log.
-    Close = "shell/close": ShellRef => Empty { needs: [Run], within: Tool };
+    Close = "shell/close": ShellRef => Empty { needs: [Run], time: Tool };
     /// `shell/attach`: the command line with which a person can watch a shell or type into it.
-    Attach = "shell/attach": AttachParams => AttachResult { needs: [Run], within: Tool };
+    Attach = "shell/attach": AttachParams => AttachResult { needs: [Run], time: Tool };
 }
 
 /// The name of a shell: `[A-Za-z0-9_-]{1,64}`. The default is `main`, which starts when it is first needed.

@@ -11,7 +11,7 @@ mod tests;
 use std::path::PathBuf;
 
 use bridge_protocol::methods::shell::{
-    CommandEnding, CommandState, HowEnded, ShellName, WhyRunning,
+    CommandEnding, CommandState, ShellAfterCommand, ShellName, WaitEnd,
 };
 
 use super::{
@@ -257,14 +257,14 @@ impl<T: Tools> CommandTracker<T> {
                 self.record_ending(state.command, ending);
                 check_alive(ending.ended, &self.shell.name).inspect_err(|_| self.reset())?;
                 let completion = match ending.ended {
-                    HowEnded::ShellExited => Completion::ShellReplaced,
+                    ShellAfterCommand::ShellExited => Completion::ShellReplaced,
                     _ if !is_sent => Completion::InputNotSent,
                     _ => Completion::Plain,
                 };
                 Outcome::Completed { exit_code: self.exit_code, key: parsed.key, completion }
             }
             None => match (state.why, parsed.limits.limit) {
-                (Some(WhyRunning::Limit), Some(limit)) => Outcome::TimedOut(limit),
+                (Some(WaitEnd::Limit), Some(limit)) => Outcome::TimedOut(limit),
                 _ => Outcome::Quiet(parsed.limits.quiet),
             },
         };
@@ -316,7 +316,7 @@ impl<T: Tools> CommandTracker<T> {
         self.exit_code = ending.exit_code.unwrap_or(-1);
         let cwd = PathBuf::from(&ending.cwd);
         self.report = match (ending.ended, self.report.take()) {
-            (HowEnded::AtPrompt, _) if !ending.machine.is_empty() => Some(ShellReport {
+            (ShellAfterCommand::AtPrompt, _) if !ending.machine.is_empty() => Some(ShellReport {
                 cwd,
                 user: ending.user.clone(),
                 machine: ending.machine.clone(),
@@ -368,13 +368,13 @@ struct ShownOutput {
     lost: u64,
 }
 
-fn check_alive(ended: HowEnded, shell: &ShellName) -> Result<(), ActionError> {
+fn check_alive(ended: ShellAfterCommand, shell: &ShellName) -> Result<(), ActionError> {
     match ended {
-        HowEnded::AtPrompt | HowEnded::ShellExited => Ok(()),
-        HowEnded::ShellClosed => Err(ActionError::Gone(format!(
+        ShellAfterCommand::AtPrompt | ShellAfterCommand::ShellExited => Ok(()),
+        ShellAfterCommand::ShellClosed => Err(ActionError::Gone(format!(
             "the shell {shell} was closed: run the command again in a new one"
         ))),
-        HowEnded::ServerGone => Err(ActionError::Gone(
+        ShellAfterCommand::ServerGone => Err(ActionError::Gone(
             "the tmux server has ended, and the command with it: run it again".into(),
         )),
     }

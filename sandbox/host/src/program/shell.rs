@@ -17,8 +17,8 @@ use anyhow::{Context as _, anyhow};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bridge_protocol::WireError;
 use bridge_protocol::methods::shell::{
-    self, AttachParams, CommandState, HowEnded, ResizeParams, RunState, ShellInfo, ShellName,
-    ShellRef, ShellState, WaitOptions, WaitParams,
+    self, AttachParams, CommandState, ResizeParams, RunState, ShellAfterCommand, ShellInfo,
+    ShellName, ShellRef, ShellState, WaitOptions, WaitParams,
 };
 use sandbox_files::Workspace;
 use sandbox_host::{Caller, ShellService};
@@ -197,10 +197,12 @@ fn exit(state: &CommandState) -> anyhow::Result<ExitCode> {
     };
     let problem = match (ending.exit_code, ending.ended) {
         (Some(code), _) => return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
-        (None, HowEnded::AtPrompt) => "its end is unknown, or it was interrupted before it began",
-        (None, HowEnded::ShellExited) => "its shell ended before it began",
-        (None, HowEnded::ShellClosed) => "its shell was closed",
-        (None, HowEnded::ServerGone) => "tmux ended, and its shell with it",
+        (None, ShellAfterCommand::AtPrompt) => {
+            "its end is unknown, or it was interrupted before it began"
+        }
+        (None, ShellAfterCommand::ShellExited) => "its shell ended before it began",
+        (None, ShellAfterCommand::ShellClosed) => "its shell was closed",
+        (None, ShellAfterCommand::ServerGone) => "tmux ended, and its shell with it",
     };
     eprintln!("sandbox: the command in shell {shell} has no exit code: {problem}");
     Ok(ExitCode::FAILURE)

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::shell::{
-    self, AwaitedInput, CommandEnding, CommandOutput, CommandState, HowEnded, RunState, ShellName,
-    Span, WaitOptions, WaitParams, WhyRunning,
+    self, AwaitedInput, CommandEnding, CommandOutput, CommandState, RunState, ShellAfterCommand,
+    ShellName, Span, WaitOptions, WaitParams,
 };
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_shells::{
@@ -175,9 +175,9 @@ async fn state(
                 InputHint::Keys => Some(AwaitedInput::Keys),
             };
             let why = match running.reason {
-                WaitEnd::Quiet => WhyRunning::Quiet,
-                WaitEnd::Limit => WhyRunning::Limit,
-                WaitEnd::Input => WhyRunning::Input,
+                WaitEnd::Quiet => shell::WaitEnd::Quiet,
+                WaitEnd::Limit => shell::WaitEnd::Limit,
+                WaitEnd::Input => shell::WaitEnd::Input,
             };
             let state = match input {
                 Some(_) => RunState::WaitingForInput,
@@ -192,10 +192,10 @@ async fn state(
 
 fn ending(result: &CommandResult) -> CommandEnding {
     let ended = match result.ended {
-        Ended::AtPrompt => HowEnded::AtPrompt,
-        Ended::ShellExited => HowEnded::ShellExited,
-        Ended::ShellClosed => HowEnded::ShellClosed,
-        Ended::ServerGone => HowEnded::ServerGone,
+        Ended::AtPrompt => ShellAfterCommand::AtPrompt,
+        Ended::ShellExited => ShellAfterCommand::ShellExited,
+        Ended::ShellClosed => ShellAfterCommand::ShellClosed,
+        Ended::ServerGone => ShellAfterCommand::ServerGone,
     };
     CommandEnding {
         exit_code: (result.exit_code >= 0).then_some(result.exit_code),

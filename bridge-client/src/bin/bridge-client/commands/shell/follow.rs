@@ -5,7 +5,8 @@
 use bridge_client::Call;
 use bridge_protocol::methods::MethodType;
 use bridge_protocol::methods::shell::{
-    self, CommandState, HowEnded, OutputProgress, RunState, ShellName, WaitOptions, WaitParams,
+    self, CommandState, OutputProgress, RunState, ShellAfterCommand, ShellName, WaitOptions,
+    WaitParams,
 };
 use serde_json::value::RawValue;
 use tokio::signal::unix::{SignalKind, signal};
@@ -105,10 +106,9 @@ async fn show_pieces(
 
 /// Prints the output that the answer mentions and that has not been printed yet.
 async fn finish(screen: &mut Screen<'_>, state: &CommandState) -> Result<(), Failure> {
-    let log_is_there = state
-        .ending
-        .as_ref()
-        .is_none_or(|ending| matches!(ending.ended, HowEnded::AtPrompt | HowEnded::ShellExited));
+    let log_is_there = state.ending.as_ref().is_none_or(|ending| {
+        matches!(ending.ended, ShellAfterCommand::AtPrompt | ShellAfterCommand::ShellExited)
+    });
     if log_is_there {
         screen.next.get_or_insert(state.output.start);
         screen.fill_up_to(state.output.end).await?;
@@ -135,10 +135,12 @@ fn exit(state: &CommandState) -> Result<(), Failure> {
         Some(code) => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),
         None => {
             let problem = match ending.ended {
-                HowEnded::AtPrompt => "its end is not known, or it was interrupted before it began",
-                HowEnded::ShellExited => "its shell has ended before it began",
-                HowEnded::ShellClosed => "its shell was closed",
-                HowEnded::ServerGone => "tmux has ended, and its shell with it",
+                ShellAfterCommand::AtPrompt => {
+                    "its end is not known, or it was interrupted before it began"
+                }
+                ShellAfterCommand::ShellExited => "its shell has ended before it began",
+                ShellAfterCommand::ShellClosed => "its shell was closed",
+                ShellAfterCommand::ServerGone => "tmux has ended, and its shell with it",
             };
             output::complain(&format!("the command in shell {shell} has no exit code: {problem}"));
             Err(Failure::Command(1))
