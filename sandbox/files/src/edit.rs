@@ -20,7 +20,7 @@ use super::document::{Document, LineEnding, Unencodable};
 use super::exclusive::key;
 use super::file_locks::{FileLocks, lock};
 use super::history::{FileKey, Fingerprint, History, PastEdit};
-use super::lines::line_start;
+use super::lines::{distinct_lines, line_ends, line_start};
 use super::read::decode;
 use super::{
     Error, Existing, Owner, Parents, VERSIONED_BYTES, Version, WorkspacePath, WriteOptions,
@@ -29,9 +29,6 @@ use super::{
 
 /// The largest file that is edited, in bytes.
 pub const EDIT_BYTES: u64 = 10 * 1024 * 1024;
-
-/// How many lines [`Error::SeveralMatches`] lists at most.
-pub const LINES_REPORTED: usize = 1000;
 
 /// Changes files, one change per file at a time, and remembers former contents for undo.
 #[derive(Debug, Default)]
@@ -360,26 +357,6 @@ fn with_ending(text: &str, ending: LineEnding) -> Cow<'_, str> {
         LineEnding::Lf => Cow::Borrowed(text),
         LineEnding::CrLf => Cow::Owned(text.replace('\n', "\r\n")),
     }
-}
-
-fn distinct_lines(text: &str, starts: impl Iterator<Item = usize>) -> Vec<usize> {
-    let (mut line, mut at) = (1, 0);
-    let mut lines = Vec::new();
-    for start in starts {
-        line += line_ends(&text[at..start]);
-        at = start;
-        if lines.last() != Some(&line) {
-            lines.push(line);
-        }
-        if lines.len() == LINES_REPORTED {
-            break;
-        }
-    }
-    lines
-}
-
-fn line_ends(text: &str) -> usize {
-    memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }
 
 /// Decodes bytes for display; `None` if they are not text.

@@ -37,11 +37,11 @@ mod tests;
 
 pub use diff::{unified_diff, unified_diff_of_lines};
 pub use document::{Encoding, LineEnding};
-pub use edit::{EDIT_BYTES, Edit, Edited, Editor, LINES_REPORTED, Undo};
+pub use edit::{EDIT_BYTES, Edit, Edited, Editor, Undo};
 pub use error::Error;
 pub use hash::{HASHED_BYTES, Hashed, Sha256, hash};
 pub use history::{HISTORY_BYTES, HISTORY_PER_FILE};
-pub use lines::{line_count, numbered, select_lines};
+pub use lines::{LINES_REPORTED, distinct_lines, line_count, line_ends, numbered, select_lines};
 pub use list::{Depth, ListOptions, ListedEntry, Listing, list};
 pub use media::{media_type_by_content, media_type_by_name};
 pub use read::{

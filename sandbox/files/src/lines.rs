@@ -7,10 +7,35 @@ use std::fmt::Write as _;
 
 use memchr::{memchr, memchr_iter};
 
+/// How many lines [`Error::SeveralMatches`] lists at most.
+pub const LINES_REPORTED: usize = 1000;
+
 /// Number of lines.
 pub fn line_count(text: &str) -> usize {
-    let ends = memchr_iter(b'\n', text.as_bytes()).count();
-    ends + usize::from(!text.is_empty() && !text.ends_with('\n'))
+    line_ends(text) + usize::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+/// Number of line ends.
+pub fn line_ends(text: &str) -> usize {
+    memchr_iter(b'\n', text.as_bytes()).count()
+}
+
+/// The numbers of the lines in which these offsets are, each line once, at most [`LINES_REPORTED`] of them. The
+/// offsets ascend.
+pub fn distinct_lines(text: &str, starts: impl Iterator<Item = usize>) -> Vec<usize> {
+    let (mut line, mut at) = (1, 0);
+    let mut lines = Vec::new();
+    for start in starts {
+        line += line_ends(&text[at..start]);
+        at = start;
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+        if lines.len() == LINES_REPORTED {
+            break;
+        }
+    }
+    lines
 }
 
 /// The lines `first` to `last`, both included, with their ends. Lines that do not exist are left

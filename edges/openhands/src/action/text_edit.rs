@@ -2,7 +2,7 @@
 //! observation shows these texts.
 
 use memchr::memmem;
-use sandbox_files::{LINES_REPORTED, select_lines};
+use sandbox_files::{distinct_lines, line_ends, select_lines};
 
 use super::FileProblem;
 
@@ -80,27 +80,6 @@ pub(super) fn insert_after(text: &str, line: usize, lines: &str) -> TextEdit {
 
 fn with_newlines(text: &str) -> String {
     text.replace("\r\n", "\n")
-}
-
-/// The lines in which occurrences begin, without duplicates.
-fn distinct_lines(text: &str, starts: impl Iterator<Item = usize>) -> Vec<usize> {
-    let (mut line, mut at) = (1, 0);
-    let mut lines = Vec::new();
-    for start in starts {
-        line += line_ends(&text[at..start]);
-        at = start;
-        if lines.last() != Some(&line) {
-            lines.push(line);
-        }
-        if lines.len() == LINES_REPORTED {
-            break;
-        }
-    }
-    lines
-}
-
-fn line_ends(text: &str) -> usize {
-    memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }
 
 #[cfg(test)]
