@@ -83,8 +83,13 @@ def test_the_table_of_functions_is_true() -> None:
         assert str(bare).replace("'", '"').replace(".0", "") == f"({parameters})"
 
 
+def table_of(first_column: str) -> str:
+    """The table whose first column has this name, up to the empty line after it."""
+    return README[README.index(f"| {first_column} |") :].partition("\n\n")[0]
+
+
 def test_the_table_of_exceptions_is_complete() -> None:
-    table = README[README.index("| exception |") : README.index("Nothing is ever sent twice")]
+    table = table_of("exception")
     names = set(re.findall(r"`(\w+)`", table))
     exceptions = {error.__name__ for error in vscode_bridge.BridgeError.__subclasses__()}
     exceptions |= {error.__name__ for error in vscode_bridge.RequestRefused.__subclasses__()}
@@ -92,7 +97,7 @@ def test_the_table_of_exceptions_is_complete() -> None:
 
 
 def test_the_table_of_actions_is_complete() -> None:
-    table = README[README.index("| functions |") : README.index("`content` is what")]
+    table = table_of("functions")
     rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
     functions = [name for names, _ in rows for name in re.findall(r"`(\w+)", names)]
     assert sorted(functions) == sorted(name for name in agent.__all__ if name.islower())

@@ -52,5 +52,5 @@ def test_documentation_tells_them_apart() -> None:
 
 
 def test_a_blocking_method_cannot_wait_for_anything_else() -> None:
-    with pytest.raises(AssertionError, match="something else than a request"):
+    with pytest.raises(AssertionError, match="something other than a request"):
         Blocking(Client(), Route()).sleep()
