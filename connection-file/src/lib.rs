@@ -36,11 +36,13 @@ pub enum Error {
     NoPlace,
     /// Another user could create or read files in the directory.
     #[error(
-        "{path} must be a directory of your own with mode 0700: fix it, or set XDG_RUNTIME_DIR to a private directory"
+        "{path} must be a directory of your own with mode 0700: {reason}, or set XDG_RUNTIME_DIR to a private directory"
     )]
     NotPrivate {
         /// The directory.
         path: PathBuf,
+        /// What is wrong with it.
+        reason: private_files::Unfit,
     },
     /// Another living daemon serves this session.
     #[error(
@@ -187,9 +189,8 @@ impl Directory {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let data = fs::symlink_metadata(&self.0);
-        let private = data.is_ok_and(|data| data.is_dir() && private_files::is_private(&data));
-        private.then_some(()).ok_or_else(|| Error::NotPrivate { path: self.0.clone() })
+        private_files::check_directory(&self.0)
+            .map_err(|reason| Error::NotPrivate { path: self.0.clone(), reason })
     }
 
     fn write(

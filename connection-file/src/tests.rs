@@ -204,7 +204,7 @@ fn the_directory_follows_the_environment() {
     assert_eq!(at(&all[2..]).unwrap(), "/h/.local/state/run-bridge");
     let file = temp.path().join("file");
     fs::write(&file, "").unwrap();
-    for unfit in ["relative", "/nonexistent", file.to_str().unwrap()] {
+    for unfit in ["", "relative", "/nonexistent", file.to_str().unwrap()] {
         let place = at(&[("XDG_RUNTIME_DIR", unfit), all[2]]).unwrap();
         assert_eq!(place, "/h/.local/state/run-bridge", "{unfit}");
     }

@@ -16,10 +16,10 @@ use openhands_edge::action::Settings;
 use openhands_edge::action_server::{self, Access, EditorSettings, Plugins, WithoutKey};
 use rustix::fs as system_files;
 use sandbox_files::Workspace;
-use sandbox_host::CellSettings;
+use sandbox_host::{CellSettings, state};
 use sandbox_isolation::{Level, Network, Policy};
 use sandbox_pages::{Browser, CHROMIUM, Renderer};
-use sandbox_shells::{Config, ShellArguments, default_root};
+use sandbox_shells::{Config, ShellArguments};
 use sha2::{Digest as _, Sha256};
 use tokio::{
     net::TcpListener,
@@ -86,8 +86,9 @@ pub(crate) struct ServeArguments {
     /// The policy of commands; their workspace is the working directory
     #[command(flatten)]
     shells: ShellArguments,
-    /// The state directory of the shells. A server that is started again with the same directory
-    /// adopts the shell of a killed server. [default: one per port, user and working directory]
+    /// The state directory of the shells: a new or an empty one, or that of an earlier server. A
+    /// server that is started again with the same directory adopts the shell of a killed server.
+    /// [default: one per port, user and working directory]
     #[arg(long)]
     state: Option<PathBuf>,
     /// The Python for run_ipython; it must have ipykernel. [default: the first on the PATH that has
@@ -145,17 +146,23 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
         let address = listener.local_addr()?;
         let name = shell_name(target.name);
-        let state = match &arguments.state {
-            Some(state) => state.clone(),
-            None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
+        let root = match &arguments.state {
+            Some(root) => root.clone(),
+            None => {
+                let place =
+                    state::runtime_directory().context("choose a directory with --state")?;
+                place.join(state_name(address.port(), &name, &cwd))
+            }
         };
-        let shells = arguments.shells.config(&state, arguments.shells.policy(&cwd))?;
+        let shells = arguments.shells.config(&root, arguments.shells.policy(&cwd))?;
         let actions = Settings {
             main: ShellName(main_shell(&name, &shells.policy)),
             bash: shells.bash.clone(),
             quiet: Duration::from_secs(arguments.no_change_timeout),
             pages: has_pages(&arguments, &shells),
         };
+        // Before the address is printed: whoever reads it may send the signal.
+        let stop = stop_signal()?;
         eprintln!("openhands-edge: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
             jupyter: arguments.plugins.contains(&Plugin::Jupyter),
@@ -164,7 +171,7 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let sandbox = sandbox(&arguments, &cwd, shells)?;
         let traces = arguments.debug;
         let config = action_server::Config { sandbox, actions, access, traces, plugins };
-        action_server::serve(config, listener, stop_signal()?).await?;
+        action_server::serve(config, listener, stop).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
 }
@@ -261,14 +268,7 @@ fn as_base(path: String) -> Option<String> {
 /// The name of the state directory. Different servers must not adopt one another's shells.
 fn state_name(port: u16, username: &str, cwd: &Path) -> String {
     let digest = Sha256::digest(format!("{username}\n{}", cwd.display()));
-    format!(
-        "sandbox-serve-{}-{port}-{:02x}{:02x}{:02x}{:02x}",
-        rustix::process::getuid().as_raw(),
-        digest[0],
-        digest[1],
-        digest[2],
-        digest[3]
-    )
+    format!("serve-{port}-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 
 /// Completes at SIGTERM or SIGINT.

@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, sync::SetOnce};
 
 use super::{
     Access, router,
-    vscode::{Editor, EditorSettings},
+    vscode::{Editor, EditorSettings, remove_token},
 };
 use crate::{
     action::{ActionError, Executor, Settings},
@@ -73,6 +73,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ActionError> {
     let Config { sandbox, actions, access, traces, plugins } = config;
+    let root = sandbox.shells.root.clone();
     let now = Instant::now();
     let server = Arc::new(Server {
         directory: sandbox.directory.clone(),
@@ -109,6 +110,7 @@ pub async fn serve(
         let tools = LocalTools::new(sandbox.clone(), &server.directory);
         let executor = Arc::new(Executor::new(actions, tools));
         if let Err(error) = executor.start_shell().await {
+            remove_token(&root);
             sandbox.shut_down().await;
             return Err(error);
         }
@@ -139,6 +141,7 @@ pub async fn serve(
         },
     };
     drop(stop);
+    remove_token(&root);
     // Requests that wait for a command get its end, and end themselves.
     sandbox.shut_down().await;
     if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {

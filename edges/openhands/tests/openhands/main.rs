@@ -11,6 +11,7 @@ mod launcher;
 mod output;
 mod run;
 mod server;
+mod state;
 mod survival;
 mod transfer;
 mod user;
