@@ -13,7 +13,7 @@ use anyhow::{Context as _, ensure};
 use bridge_protocol::methods::shell::ShellName;
 use clap::{Args, ValueEnum};
 use openhands_edge::action::Settings;
-use openhands_edge::action_server::{self, Access, EditorSettings, Plugins, WithoutKey};
+use openhands_edge::action_server::{self, Access, EditorSettings, Plugins};
 use rustix::fs as system_files;
 use sandbox_files::Workspace;
 use sandbox_host::{CellSettings, state};
@@ -26,7 +26,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::{first_process, user::TargetUser};
+use crate::{first_process, key::KeyFile, user::TargetUser};
 
 /// The variable with the key that clients must show. It is not a flag, because all users can see
 /// arguments.
@@ -72,11 +72,13 @@ pub(crate) struct ServeArguments {
     /// --without-key
     #[arg(long, env = "SANDBOX_HOST", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// Serve a non-loopback address without SESSION_API_KEY. Everybody who can reach the port can
-    /// then run commands as the user of the server, and read and write that user's files. Use it
-    /// only for a container whose port only its owner can reach, and for clients that show no key,
-    /// such as OpenHands' DockerRuntime. If SESSION_API_KEY is set, clients must show it
-    /// nevertheless
+    /// Let clients use the server without a key. Everybody who can reach the port, on loopback
+    /// every user of this machine, can then run commands as the user of the server, and read and
+    /// write that user's files. Use it only for a container whose port only its owner can reach,
+    /// and for clients that show no key, such as OpenHands' DockerRuntime. If SESSION_API_KEY is
+    /// set, clients must show it nevertheless. Without SESSION_API_KEY and this flag, the server
+    /// draws a key, prints it, and removes it when it ends; `openhands-edge key PORT` prints it
+    /// again
     #[arg(long)]
     without_key: bool,
     /// Confine file actions, uploads and downloads to the working directory. This does not confine
@@ -123,10 +125,9 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     if first_process::is_first_process() {
         return first_process::run_as_child().context("starting the server as a child");
     }
-    let without_key = if arguments.without_key { WithoutKey::Everybody } else { WithoutKey::Local };
-    let access = Access::new(&env::var(KEY_VARIABLE).unwrap_or_default(), without_key);
+    let given = env::var(KEY_VARIABLE).unwrap_or_default();
     ensure!(
-        arguments.host.is_loopback() || access.is_for_others(),
+        arguments.host.is_loopback() || !given.is_empty() || arguments.without_key,
         "other machines can reach {}: set {KEY_VARIABLE} to a secret that clients must show, or listen on \
          127.0.0.1",
         arguments.host
@@ -145,6 +146,16 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
         let address = listener.local_addr()?;
+        // Removes its file when it is dropped, at the end of the server.
+        let drawn = match given.is_empty() && !arguments.without_key {
+            true => Some(KeyFile::draw(address)?),
+            false => None,
+        };
+        let access = match &drawn {
+            Some(drawn) => Access::with_key(drawn.key()),
+            None if given.is_empty() => Access::without_key(),
+            None => Access::with_key(&given),
+        };
         let name = shell_name(target.name);
         let root = match &arguments.state {
             Some(root) => root.clone(),
@@ -161,6 +172,13 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             quiet: Duration::from_secs(arguments.no_change_timeout),
             pages: has_pages(&arguments, &shells),
         };
+        if let Some(drawn) = &drawn {
+            eprintln!(
+                "openhands-edge: clients must show this key, which is also in {}, in X-Session-API-Key: {}",
+                drawn.path().display(),
+                drawn.key()
+            );
+        }
         // Before the address is printed: whoever reads it may send the signal.
         let stop = stop_signal()?;
         eprintln!("openhands-edge: serving {} on http://{address}", cwd.display());

@@ -7,11 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::serve::ListenerExt as _;
 use tokio::{net::TcpListener, sync::SetOnce};
 
 use super::{
-    Access, router,
+    Access,
+    entrance::GatedListener,
+    router,
     vscode::{Editor, EditorSettings, remove_token},
 };
 use crate::{
@@ -86,8 +87,8 @@ pub async fn serve(
         started: now,
         last_action: Mutex::new(now),
     });
-    // Send small answers without delay.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let listener = GatedListener::new(listener, server.access.clone())
+        .map_err(|error| ActionError::Unavailable(error.to_string()))?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let accepting = axum::serve(listener, router::router(Arc::clone(&server)))
         .with_graceful_shutdown(async { drop(stopped.await) });

@@ -12,6 +12,7 @@ mod output;
 mod run;
 mod server;
 mod state;
+mod strangers;
 mod survival;
 mod transfer;
 mod user;
