@@ -124,7 +124,7 @@ mod tests {
     fn a_directory_with_files_of_others_is_refused_and_stays_as_it_is() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("documents");
-        crate::create_directory(&path).unwrap();
+        create_directory(&path).unwrap();
         fs::write(path.join("letter"), "dear").unwrap();
         let refused = take_directory(&path, MARKER).unwrap_err();
         assert!(matches!(&refused, Unfit::InUse(name) if name == "letter"), "{refused}");
@@ -151,7 +151,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let (real, link, file) =
             (base.path().join("real"), base.path().join("link"), base.path().join("file"));
-        crate::create_directory(&real).unwrap();
+        create_directory(&real).unwrap();
         symlink(&real, &link).unwrap();
         fs::write(&file, "").unwrap();
         for spelling in ["", "/", "/."] {
@@ -174,7 +174,7 @@ mod tests {
         }
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("foreign");
-        crate::create_directory(&path).unwrap();
+        create_directory(&path).unwrap();
         chown(&path, Some(65534), None).unwrap();
         assert!(matches!(take_directory(&path, MARKER), Err(Unfit::OtherUser)));
     }
