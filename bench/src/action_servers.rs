@@ -126,6 +126,9 @@ fn summarise(report: &mut Report, series: &Series, servers: &[ActionServer]) -> 
     Ok(())
 }
 
+/// The key of both servers.
+const KEY: &str = "a key for the benchmark";
+
 struct ActionServer {
     name: &'static str,
     process: Process,
@@ -144,7 +147,7 @@ impl ActionServer {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = command(port, &work, &home.path().join("state"));
         command.current_dir(home.path()).env("HOME", home.path()).env("TMUX_TMPDIR", home.path());
-        command.env("NO_CHANGE_TIMEOUT_SECONDS", "30").env_remove("SESSION_API_KEY");
+        command.env("NO_CHANGE_TIMEOUT_SECONDS", "30").env("SESSION_API_KEY", KEY);
         command.stderr(std::process::Stdio::null());
         let begun = Instant::now();
         let process = Process::start(&mut command)?;
@@ -167,6 +170,7 @@ impl ActionServer {
     fn action(&self, action: &str, args: Value) -> Result<Value> {
         let body = json!({"action": {"action": action, "args": args, "timeout": 60}}).to_string();
         let request = self.client.post(format!("{}/execute_action", self.url));
+        let request = request.header("X-Session-API-Key", KEY);
         let mut answer = request.header("Content-Type", "application/json").send(body)?;
         Ok(serde_json::from_str(&answer.body_mut().read_to_string()?)?)
     }

@@ -2,7 +2,8 @@
 //!
 //! Every connection, WebSocket or plain HTTP, is checked here before anything else of it is read. A web page fails by
 //! its `Origin`, a rebound DNS name by its `Host`, a stranger by the token. The token is compared in constant time,
-//! with all tokens, on every path; the one that matches decides what its holder may do. The gate does no I/O.
+//! with all tokens, on every path; the one that matches decides what its holder may do. The gate does no I/O: the crate
+//! `listener` reads heads and answers refusals.
 
 mod tokens;
 
@@ -11,28 +12,11 @@ use std::sync::Arc;
 
 use bridge_protocol::web_page::{self, is_from_page};
 use bridge_protocol::{Dialect, SUBPROTOCOL, SessionId};
-use hyper::StatusCode;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::broker::{Grant, Role};
+pub use listener::{Head, Refusal};
 pub use tokens::Tokens;
-
-/// Maximum length of a request head. A longer one is refused with 431.
-pub const HEAD_BYTES: usize = 8 * 1024;
-/// Maximum number of headers in a request. More are refused with 431.
-const HEADERS: usize = 64;
-
-/// Headers that must not be given twice: of two values, the gate and another reader could take different ones.
-const DECISIVE: [&str; 8] = [
-    "host",
-    "origin",
-    "sec-fetch-site",
-    "authorization",
-    "upgrade",
-    "connection",
-    "sec-websocket-key",
-    "sec-websocket-version",
-];
 
 /// The settings of the gate.
 #[derive(Debug)]
@@ -101,115 +85,12 @@ impl Route {
     }
 }
 
-/// Why a connection was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// HTTP status.
-    pub status: u16,
-    /// One sentence with cause and remedy. It never contains the right value.
-    pub message: Cow<'static, str>,
-}
-
-impl Refusal {
-    /// Creates a refusal.
-    pub fn new(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, message: message.into() }
-    }
-
-    /// The complete HTTP answer.
-    pub fn to_http(&self) -> String {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
-        let reason = status.canonical_reason().unwrap_or_default();
-        let extra = match self.status {
-            401 => "WWW-Authenticate: Bearer\r\n",
-            426 => "Sec-WebSocket-Version: 13\r\n",
-            _ => "",
-        };
-        let body = serde_json::json!({ "error": self.message }).to_string();
-        format!(
-            "HTTP/1.1 {} {reason}\r\n{extra}Content-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.status,
-            body.len()
-        )
-    }
-}
-
-/// A request head, complete and well-formed.
-#[derive(Debug)]
-pub struct Head<'a> {
-    method: &'a str,
-    path: &'a str,
-    query: &'a str,
-    headers: Vec<(&'a str, &'a str)>,
-    /// The number of bytes of the head.
-    pub length: usize,
-}
-
-impl<'a> Head<'a> {
-    /// Parses a head. Returns `None` if it is incomplete.
-    pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, Refusal> {
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-        let mut request = httparse::Request::new(&mut headers);
-        let length = match request.parse(bytes) {
-            Ok(httparse::Status::Complete(length)) if length <= HEAD_BYTES => length,
-            Ok(httparse::Status::Partial) if bytes.len() < HEAD_BYTES => return Ok(None),
-            Ok(_) | Err(httparse::Error::TooManyHeaders) => {
-                return Err(Refusal::new(431, "the request head is too large"));
-            }
-            Err(_) => return Err(Refusal::new(400, "not an HTTP request")),
-        };
-        let target = request.path.unwrap_or_default();
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let text = |value| std::str::from_utf8(value).map(str::trim);
-        let headers: Vec<_> = request
-            .headers
-            .iter()
-            .map(|header| Ok((header.name, text(header.value)?)))
-            .collect::<Result<_, std::str::Utf8Error>>()
-            .map_err(|_| Refusal::new(400, "a header is not UTF-8"))?;
-        let head =
-            Self { method: request.method.unwrap_or_default(), path, query, headers, length };
-        match DECISIVE.iter().find(|name| head.all(name).count() > 1) {
-            Some(name) => Err(Refusal::new(400, format!("header {name} is given twice"))),
-            None => Ok(Some(head)),
-        }
-    }
-
-    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        let fits = move |header: &&(&str, &str)| header.0.eq_ignore_ascii_case(name);
-        self.headers.iter().filter(fits).map(|(_, value)| *value)
-    }
-
-    fn get(&self, name: &str) -> Option<&'a str> {
-        self.all(name).next()
-    }
-
-    fn first_of(&self, names: &[&str]) -> Option<&'a str> {
-        names.iter().find_map(|name| self.get(name))
-    }
-
-    fn query_value(&self, name: &str) -> Option<Cow<'a, str>> {
-        let mut pairs = form_urlencoded::parse(self.query.as_bytes());
-        pairs.find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
-    fn bearer(&self) -> Option<&'a str> {
-        let (scheme, token) = self.get("authorization")?.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    }
-
-    fn wants_websocket(&self) -> bool {
-        self.get("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
-    }
-}
-
 impl Gate {
     /// Admits a connection, or returns why not.
     pub fn admit(&self, head: &Head<'_>, transport: Transport) -> Result<Admission, Refusal> {
         self.check_origin(head)?;
         check_host(head, transport)?;
-        let upgrade = head.wants_websocket();
+        let upgrade = wants_websocket(head);
         let route = Route::of(head.path).filter(|_| !upgrade);
         if route == Some((Route::Health, head.method)) {
             return Ok(Admission::Http(Route::Health));
@@ -243,11 +124,11 @@ impl Gate {
 
     fn authenticate(&self, head: &Head<'_>, upgrade: bool) -> Result<(Grant, Dialect), Refusal> {
         let headers = ["x-evolve-run-bridge-token", "x-evolve-token"];
-        let by_header = head.bearer().or_else(|| head.first_of(&headers));
-        let by_query = (upgrade && self.query_token).then(|| head.query_value("token")).flatten();
+        let by_header = bearer(head).or_else(|| first_of(head, &headers));
+        let by_query = (upgrade && self.query_token).then(|| query_value(head, "token")).flatten();
         let sessions = ["x-run-bridge-session", "x-evolve-run-bridge-session", "x-evolve-session"];
         let session =
-            head.first_of(&sessions).map(Cow::Borrowed).or_else(|| head.query_value("session"));
+            first_of(head, &sessions).map(Cow::Borrowed).or_else(|| query_value(head, "session"));
         // Both are compared in any case, so that the time reveals nothing.
         let granted_by_header = self.tokens.grant(by_header);
         let granted_by_query = self.tokens.grant(by_query.as_deref());
@@ -267,9 +148,27 @@ impl Gate {
         admitted.filter(|_| session_fits).ok_or_else(|| {
             let reason = "wrong token or session: use RUN_BRIDGE_TOKEN and RUN_BRIDGE_SESSION of \
                           the run that this daemon serves";
-            Refusal::new(401, reason)
+            Refusal::guess(401, reason)
         })
     }
+}
+
+fn first_of<'a>(head: &Head<'a>, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| head.get(name))
+}
+
+fn query_value<'a>(head: &Head<'a>, name: &str) -> Option<Cow<'a, str>> {
+    let mut pairs = form_urlencoded::parse(head.query.as_bytes());
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value)
+}
+
+fn bearer<'a>(head: &Head<'a>) -> Option<&'a str> {
+    let (scheme, token) = head.get("authorization")?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn wants_websocket(head: &Head<'_>) -> bool {
+    head.get("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
 }
 
 /// Checks that `Host` is the daemon's own address. Any other name was made to point here by DNS rebinding.

@@ -40,7 +40,7 @@ pub fn start(args: &BridgeArgs, default: LogLevel) -> anyhow::Result<WorkerGuard
         LogFormat::Json => layer.json().boxed(),
     };
     // Libraries are left out: they may log the content of messages.
-    let ours = Targets::new().with_target("bridge_daemon", level);
+    let ours = Targets::new().with_targets(["bridge_daemon", "listener"].map(|name| (name, level)));
     tracing_subscriber::registry().with(layer.with_filter(ours)).init();
     Ok(guard)
 }

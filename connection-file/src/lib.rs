@@ -13,7 +13,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::connection_file::{
@@ -36,11 +36,13 @@ pub enum Error {
     NoPlace,
     /// Another user could create or read files in the directory.
     #[error(
-        "{path} must be a directory of your own with mode 0700: fix it, or set XDG_RUNTIME_DIR to a private directory"
+        "{path} must be a directory of your own with mode 0700: {reason}, or set XDG_RUNTIME_DIR to a private directory"
     )]
     NotPrivate {
         /// The directory.
         path: PathBuf,
+        /// What is wrong with it.
+        reason: private_files::Unfit,
     },
     /// Another living daemon serves this session.
     #[error(
@@ -76,14 +78,16 @@ pub struct Published {
 
 impl Directory {
     /// The directory of this user's connection files: `run-bridge` below `XDG_RUNTIME_DIR`, else below
-    /// `XDG_STATE_HOME`, else below `HOME/.local/state`.
+    /// `XDG_STATE_HOME`, else below `HOME/.local/state`. A variable that names a directory of another user does not
+    /// count, and neither does an empty one.
     pub fn locate(get: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let path = |name| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
         // Under `su` or `sudo` the variable may still name the directory of the former user.
         let runtime = path("XDG_RUNTIME_DIR").filter(|path| is_own_directory(path));
+        let home = |name| path(name).filter(|path| is_safe_from_others(path));
         let base = runtime
-            .or_else(|| path("XDG_STATE_HOME"))
-            .or_else(|| path("HOME").map(|home| home.join(".local/state")))
+            .or_else(|| home("XDG_STATE_HOME"))
+            .or_else(|| home("HOME").map(|home| home.join(".local/state")))
             .ok_or(Error::NoPlace)?;
         Ok(Self(base.join("run-bridge")))
     }
@@ -187,9 +191,8 @@ impl Directory {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let data = fs::symlink_metadata(&self.0);
-        let private = data.is_ok_and(|data| data.is_dir() && private_files::is_private(&data));
-        private.then_some(()).ok_or_else(|| Error::NotPrivate { path: self.0.clone() })
+        private_files::check_directory(&self.0)
+            .map_err(|reason| Error::NotPrivate { path: self.0.clone(), reason })
     }
 
     fn write(
@@ -261,6 +264,13 @@ impl Owner {
 
 fn is_own_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.is_dir() && private_files::is_own(&data))
+}
+
+/// Whether a directory, or what is there of the path to it, belongs to this user or to root. `su` or `sudo` may leave
+/// the home directory of the former user in the variables, who could replace whatever we make there.
+fn is_safe_from_others(path: &Path) -> bool {
+    let existing = path.ancestors().find_map(|ancestor| fs::metadata(ancestor).ok());
+    existing.is_some_and(|data| private_files::is_own(&data) || data.uid() == 0)
 }
 
 fn is_private_file(file: &File) -> bool {

@@ -204,9 +204,21 @@ fn the_directory_follows_the_environment() {
     assert_eq!(at(&all[2..]).unwrap(), "/h/.local/state/run-bridge");
     let file = temp.path().join("file");
     fs::write(&file, "").unwrap();
-    for unfit in ["relative", "/nonexistent", file.to_str().unwrap()] {
+    for unfit in ["", "relative", "/nonexistent", file.to_str().unwrap()] {
         let place = at(&[("XDG_RUNTIME_DIR", unfit), all[2]]).unwrap();
         assert_eq!(place, "/h/.local/state/run-bridge", "{unfit}");
     }
     assert!(matches!(at(&[]), Err(Error::NoPlace)));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped in part: only root can give a directory away");
+        return;
+    }
+    std::os::unix::fs::chown(temp.path(), Some(65534), None).unwrap();
+    let foreign = temp.path().join("below");
+    let foreign = foreign.to_str().unwrap();
+    assert!(matches!(at(&[("HOME", foreign)]), Err(Error::NoPlace)));
+    assert_eq!(
+        at(&[("XDG_STATE_HOME", foreign), ("HOME", "/h")]).unwrap(),
+        "/h/.local/state/run-bridge"
+    );
 }

@@ -12,6 +12,10 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
+mod directory;
+
+pub use directory::{Unfit, check_directory, take_directory};
+
 /// Creates a directory. Fails if there is something of this name.
 pub fn create_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)

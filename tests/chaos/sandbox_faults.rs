@@ -26,7 +26,7 @@ const MORE_MEMORY: u64 = 8 << 20;
 const SHELL_FILES: [&str; 5] = ["shell.json", "expected", "pid", "start", "command"];
 /// Files of all shells that may be truncated. `builtin.so` is not in the list: living shells execute it, like a
 /// program.
-const STATE_FILES: [&str; 3] = ["owner.lock", "tmux.conf", "init.bash"];
+const STATE_FILES: [&str; 3] = ["run-bridge.lock", "tmux.conf", "init.bash"];
 const CONNECTION_FILES: [&str; 2] = ["chaos.json", "chaos.host.json"];
 
 impl World {

@@ -313,7 +313,8 @@ impl World {
     /// The state directory of the sandbox, which contains the shells' files.
     pub fn state(&self) -> PathBuf {
         let entries = std::fs::read_dir(self.files()).unwrap().flatten();
-        let found = entries.map(|entry| entry.path()).find(|path| path.join("owner.lock").exists());
+        let found =
+            entries.map(|entry| entry.path()).find(|path| path.join("run-bridge.lock").exists());
         found.expect("a state directory beside the connection files")
     }
 

@@ -109,7 +109,7 @@ fn shells_of_a_killed_daemon_end_when_their_lease_is_over(placement: Placement) 
     };
     sweep();
     assert!(process_exists(background), "the lease has just begun");
-    let lock = std::fs::File::options().write(true).open(state.join("owner.lock")).unwrap();
+    let lock = std::fs::File::options().write(true).open(state.join("run-bridge.lock")).unwrap();
     lock.set_modified(SystemTime::now() - Duration::from_secs(2 * 3600)).unwrap();
     drop(lock);
     sweep();

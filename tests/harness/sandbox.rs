@@ -156,7 +156,7 @@ impl SandboxDaemon {
 
     /// The state directory of the shells.
     pub fn state(&self) -> PathBuf {
-        let found = self.leftovers().into_iter().find(|path| path.join("owner.lock").exists());
+        let found = self.leftovers().into_iter().find(|path| path.join("run-bridge.lock").exists());
         found.expect("a state directory beside the connection files")
     }
 

@@ -12,7 +12,7 @@ export interface Ctx {
   readonly history: ChatHistory;
   /** The name of the net that sent the request, for messages to the person. */
   readonly source: string;
-  /** Editor commands that the person has allowed for the rest of this run. */
+  /** Editor commands, each with its arguments, that the person has allowed for the rest of this run. */
   readonly grants: Set<string>;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;

@@ -2,6 +2,8 @@
 
 import * as vscode from 'vscode';
 
+import { withoutCommandLinks } from './handlers/notificationText';
+
 /** A button below the message. */
 export interface Remedy {
   readonly title: string;
@@ -31,7 +33,9 @@ export function report(thrown: unknown, log: vscode.LogOutputChannel): void {
   const problem = thrown instanceof Problem ? thrown : new Problem(messageOf(thrown), [showLog(log)]);
   log.error(problem.message);
   const titles = problem.remedies.map(({ title }) => title);
-  void vscode.window.showErrorMessage(problem.message, ...titles).then(async (choice) => {
+  // A problem may name a file of the workspace, or quote a program.
+  const text = withoutCommandLinks(problem.message);
+  void vscode.window.showErrorMessage(text, ...titles).then(async (choice) => {
     try {
       await problem.remedies.find(({ title }) => title === choice)?.run();
     } catch (error) {

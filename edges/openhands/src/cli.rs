@@ -7,6 +7,7 @@ use openhands_edge::action_server;
 use sandbox_shells::Helper;
 
 use crate::host::{HostArguments, host};
+use crate::key::{self, KeyArguments};
 use crate::serve::{ServeArguments, serve};
 
 /// Actions and observations of OpenHands.
@@ -21,6 +22,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Serve actions over HTTP in place of OpenHands' action execution server
     Serve(Box<ServeArguments>),
+    /// Print the key that a running server has drawn, for the header X-Session-API-Key
+    Key(KeyArguments),
     /// Serve actions at a broker, with the tools of its runtimes; started by the daemon
     Host(HostArguments),
     /// Edit files as lines of JSON on stdin say; started by kernels
@@ -33,6 +36,7 @@ enum Command {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Serve(arguments) => return serve(*arguments),
+        Command::Key(arguments) => return key::print(&arguments),
         Command::Host(arguments) => return host(arguments),
         Command::Edit => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

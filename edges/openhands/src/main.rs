@@ -4,6 +4,7 @@
 mod cli;
 mod first_process;
 mod host;
+mod key;
 mod serve;
 mod user;
 

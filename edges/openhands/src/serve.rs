@@ -13,20 +13,20 @@ use anyhow::{Context as _, ensure};
 use bridge_protocol::methods::shell::ShellName;
 use clap::{Args, ValueEnum};
 use openhands_edge::action::Settings;
-use openhands_edge::action_server::{self, Access, EditorSettings, Plugins, WithoutKey};
+use openhands_edge::action_server::{self, Access, EditorSettings, Plugins};
 use rustix::fs as system_files;
 use sandbox_files::Workspace;
-use sandbox_host::CellSettings;
+use sandbox_host::{CellSettings, state};
 use sandbox_isolation::{Level, Network, Policy};
 use sandbox_pages::{Browser, CHROMIUM, Renderer};
-use sandbox_shells::{Config, ShellArguments, default_root};
+use sandbox_shells::{Config, ShellArguments};
 use sha2::{Digest as _, Sha256};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
 
-use crate::{first_process, user::TargetUser};
+use crate::{first_process, key::KeyFile, user::TargetUser};
 
 /// The variable with the key that clients must show. It is not a flag, because all users can see
 /// arguments.
@@ -72,11 +72,13 @@ pub(crate) struct ServeArguments {
     /// --without-key
     #[arg(long, env = "SANDBOX_HOST", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// Serve a non-loopback address without SESSION_API_KEY. Everybody who can reach the port can
-    /// then run commands as the user of the server, and read and write that user's files. Use it
-    /// only for a container whose port only its owner can reach, and for clients that show no key,
-    /// such as OpenHands' DockerRuntime. If SESSION_API_KEY is set, clients must show it
-    /// nevertheless
+    /// Let clients use the server without a key. Everybody who can reach the port, on loopback
+    /// every user of this machine, can then run commands as the user of the server, and read and
+    /// write that user's files. Use it only for a container whose port only its owner can reach,
+    /// and for clients that show no key, such as OpenHands' DockerRuntime. If SESSION_API_KEY is
+    /// set, clients must show it nevertheless. Without SESSION_API_KEY and this flag, the server
+    /// draws a key, prints it, and removes it when it ends; `openhands-edge key PORT` prints it
+    /// again
     #[arg(long)]
     without_key: bool,
     /// Confine file actions, uploads and downloads to the working directory. This does not confine
@@ -86,8 +88,9 @@ pub(crate) struct ServeArguments {
     /// The policy of commands; their workspace is the working directory
     #[command(flatten)]
     shells: ShellArguments,
-    /// The state directory of the shells. A server that is started again with the same directory
-    /// adopts the shell of a killed server. [default: one per port, user and working directory]
+    /// The state directory of the shells: a new or an empty one, or that of an earlier server. A
+    /// server that is started again with the same directory adopts the shell of a killed server.
+    /// [default: one per port, user and working directory]
     #[arg(long)]
     state: Option<PathBuf>,
     /// The Python for run_ipython; it must have ipykernel. [default: the first on the PATH that has
@@ -122,10 +125,9 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     if first_process::is_first_process() {
         return first_process::run_as_child().context("starting the server as a child");
     }
-    let without_key = if arguments.without_key { WithoutKey::Everybody } else { WithoutKey::Local };
-    let access = Access::new(&env::var(KEY_VARIABLE).unwrap_or_default(), without_key);
+    let given = env::var(KEY_VARIABLE).unwrap_or_default();
     ensure!(
-        arguments.host.is_loopback() || access.is_for_others(),
+        arguments.host.is_loopback() || !given.is_empty() || arguments.without_key,
         "other machines can reach {}: set {KEY_VARIABLE} to a secret that clients must show, or listen on \
          127.0.0.1",
         arguments.host
@@ -144,18 +146,41 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
         let address = listener.local_addr()?;
-        let name = shell_name(target.name);
-        let state = match &arguments.state {
-            Some(state) => state.clone(),
-            None => default_root().with_file_name(state_name(address.port(), &name, &cwd)),
+        // Removes its file when it is dropped, at the end of the server.
+        let drawn = match given.is_empty() && !arguments.without_key {
+            true => Some(KeyFile::draw(address)?),
+            false => None,
         };
-        let shells = arguments.shells.config(&state, arguments.shells.policy(&cwd))?;
+        let access = match &drawn {
+            Some(drawn) => Access::with_key(drawn.key()),
+            None if given.is_empty() => Access::without_key(),
+            None => Access::with_key(&given),
+        };
+        let name = shell_name(target.name);
+        let root = match &arguments.state {
+            Some(root) => root.clone(),
+            None => {
+                let place =
+                    state::runtime_directory().context("choose a directory with --state")?;
+                place.join(state_name(address.port(), &name, &cwd))
+            }
+        };
+        let shells = arguments.shells.config(&root, arguments.shells.policy(&cwd))?;
         let actions = Settings {
             main: ShellName(main_shell(&name, &shells.policy)),
             bash: shells.bash.clone(),
             quiet: Duration::from_secs(arguments.no_change_timeout),
             pages: has_pages(&arguments, &shells),
         };
+        if let Some(drawn) = &drawn {
+            eprintln!(
+                "openhands-edge: clients must show this key, which is also in {}, in X-Session-API-Key: {}",
+                drawn.path().display(),
+                drawn.key()
+            );
+        }
+        // Before the address is printed: whoever reads it may send the signal.
+        let stop = stop_signal()?;
         eprintln!("openhands-edge: serving {} on http://{address}", cwd.display());
         let plugins = Plugins {
             jupyter: arguments.plugins.contains(&Plugin::Jupyter),
@@ -164,7 +189,7 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let sandbox = sandbox(&arguments, &cwd, shells)?;
         let traces = arguments.debug;
         let config = action_server::Config { sandbox, actions, access, traces, plugins };
-        action_server::serve(config, listener, stop_signal()?).await?;
+        action_server::serve(config, listener, stop).await?;
         anyhow::Ok(ExitCode::SUCCESS)
     })
 }
@@ -261,14 +286,7 @@ fn as_base(path: String) -> Option<String> {
 /// The name of the state directory. Different servers must not adopt one another's shells.
 fn state_name(port: u16, username: &str, cwd: &Path) -> String {
     let digest = Sha256::digest(format!("{username}\n{}", cwd.display()));
-    format!(
-        "sandbox-serve-{}-{port}-{:02x}{:02x}{:02x}{:02x}",
-        rustix::process::getuid().as_raw(),
-        digest[0],
-        digest[1],
-        digest[2],
-        digest[3]
-    )
+    format!("serve-{port}-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
 }
 
 /// Completes at SIGTERM or SIGINT.

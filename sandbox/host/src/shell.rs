@@ -60,8 +60,10 @@ impl ShellService {
     ) -> Result<Self, sandbox_shells::Error> {
         let root = config.root.clone();
         let opened = Shells::open(config).await;
-        if opened.is_err() {
-            state::remove_unused(&root);
+        match &opened {
+            // A directory that was refused is not ours to remove.
+            Ok(_) | Err(sandbox_shells::Error::UnusableRoot { .. }) => {}
+            Err(_) => state::remove_unused(&root),
         }
         Ok(Self {
             root,

@@ -10,8 +10,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::SessionId;
+use connection_file::Directory;
 use sandbox_isolation::Policy;
 use sha2::{Digest, Sha256};
+
+/// The private directory of this user in which state directories are, unless the user names another: the directory of
+/// the connection files. It is created if it is missing. There is no fallback in the directory for temporary files,
+/// where another user could take the name first.
+pub fn runtime_directory() -> Result<PathBuf, connection_file::Error> {
+    let directory = Directory::locate(|name| std::env::var(name).ok())?;
+    directory.prepare()?;
+    Ok(directory.path().to_owned())
+}
 
 /// The state directory of a session's shells in a workspace. Its path is short, since it holds a
 /// socket. Shells with different policies are never in the same directory: a sandbox with a policy

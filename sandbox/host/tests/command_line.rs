@@ -2,7 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
-use std::{fs, process::Command};
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+    process::Command,
+};
 
 use sandbox_test_support::{Home, landlock_works, serve_page};
 
@@ -39,11 +45,66 @@ fn the_command_line_can_require_a_policy() {
         Some(128 + 25)
     );
     assert!(sandbox(&["end"]).status.success());
-    let doctor = Command::new(PROGRAM).arg("doctor").output().unwrap();
+    let doctor = Command::new(PROGRAM).arg("doctor").env("HOME", &outside).output().unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();
     assert!(doctor.contains("a shell: starts\n"), "{doctor}");
     assert!(doctor.contains("isolation landlock: restricts files"), "{doctor}");
     assert!(doctor.contains("Unix sockets"), "{doctor}");
+}
+
+/// The mode and the names in a directory.
+fn look(directory: &Path) -> (u32, Vec<OsString>) {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    (fs::metadata(directory).unwrap().permissions().mode() & 0o777, entries.collect())
+}
+
+#[test]
+fn a_directory_with_other_files_is_not_taken_for_shells() {
+    let home = Home::new();
+    let documents = home.work();
+    fs::set_permissions(&documents, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(documents.join("letter"), "dear").unwrap();
+    let link = home.root().with_file_name("link");
+    symlink(&documents, &link).unwrap();
+    for (root, reason) in [(&documents, "chmod 700"), (&link, "it is a link")] {
+        let mut command = Command::new(PROGRAM);
+        let output = command.args(["shell", "--root"]).arg(root).arg("end").output().unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{printed}");
+        assert!(printed.contains(reason), "{printed}");
+        assert!(printed.contains(root.to_str().unwrap()), "{printed}");
+        assert_eq!(look(&documents), (0o755, vec!["letter".into()]));
+    }
+}
+
+#[test]
+fn no_name_in_the_directory_for_temporary_files_is_followed() {
+    let home = Home::new();
+    let [temporary, victim, own] = ["temporary", "victim", "own"].map(|name| {
+        let place = home.root().with_file_name(name);
+        fs::create_dir(&place).unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+        place
+    });
+    let user = rustix::process::geteuid().as_raw();
+    symlink(&victim, temporary.join(format!("sandbox-{user}"))).unwrap();
+    // An empty variable counts as unset.
+    for runtime in [None, Some("")] {
+        let mut command = Command::new(PROGRAM);
+        command.args(["shell", "create", "a"]).current_dir(home.work());
+        command.env("HOME", &own).env("TMPDIR", &temporary);
+        command.env_remove("XDG_STATE_HOME").env_remove("XDG_RUNTIME_DIR");
+        command.envs(runtime.map(|runtime| ("XDG_RUNTIME_DIR", runtime)));
+        let created = command.output().unwrap();
+        let state = own.join(".local/state/run-bridge/shells");
+        let is_there = state.join("shells/a").is_dir();
+        let mut end = Command::new(PROGRAM);
+        let ended = end.args(["shell", "--root"]).arg(&state).arg("end").output().unwrap();
+        assert!(created.status.success() && ended.status.success(), "{created:?} {ended:?}");
+        assert!(is_there, "{created:?}");
+        assert_eq!(look(&victim), (0o755, Vec::new()));
+        assert_eq!(look(&home.work()).1, Vec::<OsString>::new());
+    }
 }
 
 #[test]

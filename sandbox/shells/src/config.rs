@@ -12,14 +12,8 @@ use super::ledger::{ShellId, Size};
 use crate::{Error, Result};
 use sandbox_isolation::{Confinement, Level, Policy};
 
-/// The default state directory of this user: below `XDG_RUNTIME_DIR`, or below the directory for temporary files.
-pub fn default_root() -> PathBuf {
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    runtime.map_or_else(
-        || env::temp_dir().join(format!("sandbox-{}", rustix::process::getuid().as_raw())),
-        |runtime| runtime.join("sandbox"),
-    )
-}
+/// The name of the file that the living owner locks. It also marks a directory as a state directory of ours.
+pub(crate) const LOCK: &str = "run-bridge.lock";
 
 /// The settings of all shells in one state directory.
 #[derive(Debug, Clone)]
@@ -81,7 +75,7 @@ impl Config {
     }
 
     pub(crate) fn lock(&self) -> PathBuf {
-        self.root.join("owner.lock")
+        self.root.join(LOCK)
     }
 
     pub(crate) fn tmux_conf(&self) -> PathBuf {

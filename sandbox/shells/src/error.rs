@@ -43,14 +43,13 @@ pub enum Error {
         /// The state directory.
         root: PathBuf,
     },
-    /// The state directory cannot be used, for instance because its path is too long for a Unix socket. Choose
-    /// another.
+    /// The state directory cannot be used, for instance because it has files that are not ours. Choose another.
     #[error("{} cannot hold the shells: {reason}", root.display())]
     UnusableRoot {
         /// The state directory.
         root: PathBuf,
         /// Why it cannot be used, and what to choose instead.
-        reason: &'static str,
+        reason: String,
     },
     /// A shell with this name exists. Choose another name, or close that shell first.
     #[error("a shell named {0} exists; choose another name or close it first")]

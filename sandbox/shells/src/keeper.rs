@@ -25,6 +25,7 @@ use tracing::{info, warn};
 
 use super::tmux::Tmux;
 use crate::Error;
+use crate::config::LOCK;
 use process_identity::ProcessId;
 
 /// The name of the keeper's tmux session.
@@ -93,7 +94,7 @@ fn owner_pipe(root: &Path) -> PathBuf {
 
 /// When the lease of a state directory ends, if its owner is gone.
 pub(crate) fn lease_end(root: &Path) -> io::Result<SystemTime> {
-    let path = root.join("owner.lock");
+    let path = root.join(LOCK);
     let text = fs::read_to_string(&path)?;
     let seconds = text.lines().next().unwrap_or_default().parse();
     let seconds = seconds.map_err(|_| io::ErrorKind::InvalidData)?;
@@ -105,8 +106,7 @@ pub fn keep(root: &Path) -> io::Result<()> {
     let pipe = owner_pipe(root);
     loop {
         wait_for_owner_end(&pipe)?;
-        let lease =
-            lease_end(root)?.duration_since(fs::metadata(root.join("owner.lock"))?.modified()?);
+        let lease = lease_end(root)?.duration_since(fs::metadata(root.join(LOCK))?.modified()?);
         let mut end = SystemTime::now() + lease.unwrap_or_default();
         while !is_owned(&pipe) {
             // Another owner may have come and gone during the sleep.

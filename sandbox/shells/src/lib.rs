@@ -57,7 +57,7 @@ mod state;
 mod tmux;
 
 pub use arguments::ShellArguments;
-pub use config::{Config, ShellSpec, default_root};
+pub use config::{Config, ShellSpec};
 pub use error::{Error, Result};
 pub use helper::Helper;
 pub use input::{InputHint, Key, Signal};

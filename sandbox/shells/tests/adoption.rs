@@ -88,6 +88,42 @@ fn a_state_directory_of_another_user_is_refused() {
 }
 
 #[test]
+fn a_directory_that_is_not_ours_is_refused_and_stays_as_it_is() {
+    test(async {
+        let home = Home::new();
+        fs::create_dir(home.root()).unwrap();
+        fs::set_permissions(home.root(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(home.root().join("letter"), "dear").unwrap();
+        let mode = || fs::metadata(home.root()).unwrap().permissions().mode() & 0o777;
+        let refused = Shells::open(home.config()).await.unwrap_err().to_string();
+        assert!(refused.contains("chmod 700") && refused.contains(home.root().to_str().unwrap()));
+        assert_eq!(mode(), 0o755);
+        fs::set_permissions(home.root(), fs::Permissions::from_mode(0o700)).unwrap();
+        let refused = Shells::open(home.config()).await.unwrap_err().to_string();
+        assert!(refused.contains("letter") && refused.contains("empty directory"), "{refused}");
+        assert_eq!(fs::read_dir(home.root()).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn only_our_own_files_are_removed_from_a_state_directory() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        fs::write(home.root().join("letter"), "dear").unwrap();
+        fs::create_dir(home.root().join("photos")).unwrap();
+        shells.shut_down().await.unwrap();
+        let entries = fs::read_dir(home.root()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = entries.collect();
+        left.sort();
+        // The lock marks the directory as ours, so that it can be used again.
+        assert_eq!(left, ["letter", "photos", "run-bridge.lock"]);
+        home.open().await.shut_down().await.unwrap();
+        assert_eq!(fs::read(home.root().join("letter")).unwrap(), b"dear");
+    });
+}
+
+#[test]
 fn the_latest_command_is_known_although_its_shell_and_its_owner_are_gone() {
     test(async {
         let home = Home::new();

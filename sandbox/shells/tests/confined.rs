@@ -82,7 +82,7 @@ fn a_confined_shell_writes_only_where_it_may() {
             "rm \"$ROOT/shells/a/shell.json\"",
             "mv \"$ROOT/shells/a\" \"$ROOT/shells/b\"",
             "echo x >\"$ROOT/alive\"",
-            "rm \"$ROOT/owner.lock\"",
+            "rm \"$ROOT/run-bridge.lock\"",
             "touch \"$ROOT/shells/free/new\"",
         ];
         for text in attacks {

@@ -7,12 +7,11 @@ import type { ExecuteCommandResult } from '../bridge/protocol';
 import { commandPolicy } from '../config';
 import type { Ctx } from '../ctx';
 import { decide } from './commandPolicy';
+import { grantOf, showCommand, type ShownCommand } from './commandQuestion';
 import { plain, revive } from './commandValues';
+import { withoutCommandLinks } from './notificationText';
 import { readExecuteCommandParams } from './params';
 import { forPerson, whileWanted } from './waiting';
-
-/** How many characters of the arguments the question shows. */
-const SHOWN_ARGUMENTS = 200;
 
 export async function executeCommand(ctx: Ctx, params: unknown): Promise<ExecuteCommandResult> {
   const request = readExecuteCommandParams(params);
@@ -35,7 +34,8 @@ async function authorise(
   ctx: Ctx,
   { command, args }: ReturnType<typeof readExecuteCommandParams>,
 ): Promise<void> {
-  const decision = ctx.grants.has(command) ? 'allow' : decide(command, commandPolicy());
+  const grant = grantOf(command, args);
+  const decision = ctx.grants.has(grant) ? 'allow' : decide(command, commandPolicy());
   if (decision === 'allow') {
     return;
   }
@@ -50,21 +50,45 @@ async function authorise(
     vscode.l10n.t('Allow for This Run'),
     vscode.l10n.t('Deny'),
   ];
-  const asked = vscode.window.showWarningMessage(question(ctx, command, args), allow, allowAlways, deny);
-  const choice = await forPerson(ctx, { waitingFor: 'person' }, asked);
+  const shown = showCommand(command, args);
+  if (!shown.fits) {
+    const show = vscode.l10n.t('Show Command');
+    const text = vscode.l10n.t(
+      'The run of {0} wants to execute a command that is too long to be shown here.',
+      ctx.source,
+    );
+    const choice = await ask(ctx, text, show, deny);
+    if (choice !== show) {
+      throw blocked(command, choice === deny);
+    }
+    const content = JSON.stringify({ command, args }, undefined, 2);
+    await vscode.window.showTextDocument(
+      await vscode.workspace.openTextDocument({ content, language: 'json' }),
+    );
+  }
+  const choice = await ask(ctx, question(ctx.source, shown), allow, allowAlways, deny);
   if (choice === allowAlways) {
-    ctx.grants.add(command);
+    ctx.grants.add(grant);
   } else if (choice !== allow) {
-    const message = `The command ${command} was not executed: it was not allowed in the editor.`;
-    throw new BridgeError('BlockedByUser', message, { reason: choice === deny ? 'denied' : 'dismissed' });
+    throw blocked(command, choice === deny);
   }
 }
 
-function question({ source }: Ctx, command: string, args: readonly unknown[]): string {
-  if (args.length === 0) {
-    return vscode.l10n.t('The run of {0} wants to execute the command {1}.', source, command);
+function ask(ctx: Ctx, text: string, ...buttons: string[]): Promise<string | undefined> {
+  const asked = vscode.window.showWarningMessage(withoutCommandLinks(text), ...buttons);
+  return forPerson(ctx, { waitingFor: 'person' }, asked);
+}
+
+function blocked(command: string, denied: boolean): BridgeError {
+  const message = `The command ${command} was not executed: it was not allowed in the editor.`;
+  return new BridgeError('BlockedByUser', message, { reason: denied ? 'denied' : 'dismissed' });
+}
+
+function question(source: string, { command, args, fits }: ShownCommand): string {
+  if (!fits) {
+    return vscode.l10n.t('The run of {0} wants to execute the command that the editor shows.', source);
   }
-  const text = JSON.stringify(args).slice(1, -1);
-  const shown = text.length > SHOWN_ARGUMENTS ? `${text.slice(0, SHOWN_ARGUMENTS)}…` : text;
-  return vscode.l10n.t('The run of {0} wants to execute the command {1} with {2}.', source, command, shown);
+  return args === ''
+    ? vscode.l10n.t('The run of {0} wants to execute the command {1}.', source, command)
+    : vscode.l10n.t('The run of {0} wants to execute the command {1} with {2}.', source, command, args);
 }

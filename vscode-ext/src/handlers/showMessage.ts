@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 
 import type { MessageLevel, ShowMessageResult } from '../bridge/protocol';
 import type { Ctx } from '../ctx';
+import { withoutCommandLinks } from './notificationText';
 import { readShowMessageParams } from './params';
 import { forPerson } from './waiting';
 
@@ -22,7 +23,7 @@ const SHOW: Readonly<Record<MessageLevel, Show>> = {
 export async function showMessage(ctx: Ctx, params: unknown): Promise<ShowMessageResult> {
   const { message, level, buttons } = readShowMessageParams(params);
   const short = message.length > MESSAGE_LENGTH ? `${message.slice(0, MESSAGE_LENGTH)}…` : message;
-  const shown = SHOW[level](short, ...buttons);
+  const shown = SHOW[level](withoutCommandLinks(short), ...buttons);
   if (buttons.length === 0) {
     return {};
   }

@@ -48,6 +48,7 @@ test('the place follows the environment as the daemon does', () => {
   assert.equal(locateDirectory(all), path.join(base, 'run-bridge'));
   assert.equal(locateDirectory({ ...all, XDG_RUNTIME_DIR: '/nonexistent' }), '/s/run-bridge');
   assert.equal(locateDirectory({ ...all, XDG_RUNTIME_DIR: 'relative' }), '/s/run-bridge');
+  assert.equal(locateDirectory({ ...all, XDG_RUNTIME_DIR: '' }), '/s/run-bridge');
   assert.equal(locateDirectory({ HOME: '/h' }), '/h/.local/state/run-bridge');
 });
 

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 
 import { ChatHistory, getChatHistory } from '../../src/handlers/chatHistory';
 import { chooseModel } from '../../src/handlers/chatModel';
 import { decide } from '../../src/handlers/commandPolicy';
+import { grantOf, showCommand } from '../../src/handlers/commandQuestion';
+import { withoutCommandLinks } from '../../src/handlers/notificationText';
 import { readChatParams, readExecuteCommandParams, readShowMessageParams } from '../../src/handlers/params';
 import { forPerson, whileWanted } from '../../src/handlers/waiting';
 
@@ -143,6 +147,65 @@ test('a policy that makes no sense opens nothing', () => {
   for (const user of ['alow', 7, [], { '*': 'yes' }, null]) {
     const decision = decide('x', { user, workspace: [], trusted: true });
     assert.equal(decision, user === null ? 'allow' : 'ask', JSON.stringify(user));
+  }
+});
+
+test('a grant is for a command with the arguments that the person saw', () => {
+  const grants = new Set([grantOf('terminal.send', [{ text: 'ls' }])]);
+  assert.ok(grants.has(grantOf('terminal.send', [{ text: 'ls' }])));
+  for (const args of [[], [{ text: 'rm -r /' }], [{ text: 'ls' }, 1], ['{"text":"ls"}']]) {
+    assert.ok(!grants.has(grantOf('terminal.send', args)), JSON.stringify(args));
+  }
+  assert.ok(!grants.has(grantOf('terminal.send2', [{ text: 'ls' }])));
+});
+
+test('a command is shown whole, or not in the notification', () => {
+  assert.deepEqual(showCommand('a.b', []), { command: 'a.b', args: '', fits: true });
+  assert.deepEqual(showCommand('a.b', ['x', { y: 1 }]), { command: 'a.b', args: '"x",{"y":1}', fits: true });
+  const hidden = `${' '.repeat(300)}; rm -r /`;
+  assert.ok(showCommand('a.b', [`ls${hidden}`]).args.includes('rm -r /'));
+  assert.equal(showCommand('a.b', ['x'.repeat(800)]).fits, false);
+  assert.equal(showCommand('a'.repeat(800), []).fits, false);
+});
+
+test('nothing invisible is in a question', () => {
+  const { command, args } = showCommand('a\u202e.b\n', ['x\u200by\ufeff\u2028z\u{e0041} ä']);
+  assert.equal(command, 'a\\u{202e}.b\\u{a}');
+  assert.equal(args, '"x\\u{200b}y\\u{feff}\\u{2028}z\\u{e0041} ä"');
+});
+
+/** Links as the editor finds them in the text of a notification. */
+const LINKS = /\[([^\]]+)\]\(((?:https?:\/\/|command:|file:)[^)\s]+)(?: (["'])(.+?)(\3))?\)/gi;
+
+test('links in a message lead to web pages only', () => {
+  const links = (text: string): string[] =>
+    [...withoutCommandLinks(text).matchAll(LINKS)].map(([, , target]) => target ?? '');
+  for (const text of [
+    '[Save](command:workbench.action.terminal.sendSequence?%5B%5D)',
+    '[Save](COMMAND:x "title") and [more](file:///etc/passwd)',
+    '[[a](command:x)](command:y)',
+    '[a](command:x',
+  ]) {
+    assert.deepEqual(links(text), [], text);
+    assert.equal(withoutCommandLinks(text).replaceAll('\u200b', ''), text, 'it stays readable');
+  }
+  assert.deepEqual(links('[a](https://a.example/b) [c](HTTP://d.example)'), [
+    'https://a.example/b',
+    'HTTP://d.example',
+  ]);
+  assert.ok(links('[a](https://x[b](command:y)').every((target) => target.startsWith('https://')));
+  assert.equal(withoutCommandLinks('f(x) [1] (2)'), 'f(x) [1] (2)');
+});
+
+test('every text from outside in a notification has its links checked', () => {
+  const source = path.resolve(__dirname, '../../src');
+  for (const name of readdirSync(source, { recursive: true, encoding: 'utf8' })) {
+    const code = name.endsWith('.ts') ? readFileSync(path.join(source, name), 'utf8') : '';
+    const shown = [...code.matchAll(/(?:SHOW\[level\]|window\.show\w+Message)\(\s*([^\n]*)/g)];
+    for (const [call, text] of shown) {
+      const safe = /^(withoutCommandLinks\(|vscode\.l10n\.t\('[^{']*'\)|text, \.\.\.titles)/.test(text ?? '');
+      assert.ok(safe, `${name}: ${call}`);
+    }
   }
 });
 

@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use listener::Refusal;
 use serde::Serialize;
 
 use crate::action::{ActionError, ErrorKind};
@@ -15,6 +16,9 @@ use sandbox_files as files;
 
 /// Limit for the text of an answer that the framework made.
 const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// The member of an answer in which clients look for the reason.
+pub(super) const DETAIL: &str = "detail";
 
 /// The answer to a request that failed.
 #[derive(Debug)]
@@ -30,6 +34,13 @@ struct Body {
     errors: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::FORBIDDEN);
+        Self::new(status, refusal.message)
+    }
 }
 
 impl Failure {

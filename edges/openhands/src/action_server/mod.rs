@@ -10,6 +10,7 @@
 //! sometimes guesses, races or loses output.
 
 mod access;
+mod entrance;
 mod event;
 mod execute;
 mod failure;
@@ -21,7 +22,7 @@ mod skills;
 mod transfer;
 mod vscode;
 
-pub use access::{Access, WithoutKey};
+pub use access::Access;
 pub use server::{Config, Plugins, serve};
 pub use skills::{edit_lines, prelude};
 pub use vscode::EditorSettings;

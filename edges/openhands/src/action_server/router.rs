@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Request, State},
-    http::{StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
@@ -13,6 +13,7 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
+    access::Visitor,
     execute,
     failure::{self, Failure},
     info::ServerInfo,
@@ -64,8 +65,14 @@ pub(super) fn router(server: Arc<Server>) -> Router {
 
 async fn check_access(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     match server.access.check(request.uri().path(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(failure) => failure.into_response(),
+        Ok(Visitor::Client) => next.run(request).await,
+        Ok(Visitor::Stranger) => {
+            let mut answer = next.run(request).await;
+            // A stranger must not keep the connection, which counts as admitted now.
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            answer
+        }
+        Err(refusal) => Failure::from(refusal).into_response(),
     }
 }
 

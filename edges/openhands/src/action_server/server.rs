@@ -7,12 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::serve::ListenerExt as _;
 use tokio::{net::TcpListener, sync::SetOnce};
 
 use super::{
-    Access, router,
-    vscode::{Editor, EditorSettings},
+    Access,
+    entrance::GatedListener,
+    router,
+    vscode::{Editor, EditorSettings, remove_token},
 };
 use crate::{
     action::{ActionError, Executor, Settings},
@@ -73,6 +74,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ActionError> {
     let Config { sandbox, actions, access, traces, plugins } = config;
+    let root = sandbox.shells.root.clone();
     let now = Instant::now();
     let server = Arc::new(Server {
         directory: sandbox.directory.clone(),
@@ -85,8 +87,8 @@ pub async fn serve(
         started: now,
         last_action: Mutex::new(now),
     });
-    // Send small answers without delay.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let listener = GatedListener::new(listener, server.access.clone())
+        .map_err(|error| ActionError::Unavailable(error.to_string()))?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let accepting = axum::serve(listener, router::router(Arc::clone(&server)))
         .with_graceful_shutdown(async { drop(stopped.await) });
@@ -109,6 +111,7 @@ pub async fn serve(
         let tools = LocalTools::new(sandbox.clone(), &server.directory);
         let executor = Arc::new(Executor::new(actions, tools));
         if let Err(error) = executor.start_shell().await {
+            remove_token(&root);
             sandbox.shut_down().await;
             return Err(error);
         }
@@ -139,6 +142,7 @@ pub async fn serve(
         },
     };
     drop(stop);
+    remove_token(&root);
     // Requests that wait for a command get its end, and end themselves.
     sandbox.shut_down().await;
     if tokio::time::timeout(DRAIN, &mut accepting).await.is_err() {

@@ -1,6 +1,11 @@
 //! Runs an editor in the browser, if one is installed.
 
-use std::{io, path::PathBuf, process::Stdio, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+};
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
@@ -20,9 +25,12 @@ pub struct EditorSettings {
     pub folder: PathBuf,
     /// The path under which it is served, if not `/`.
     pub base_path: Option<String>,
-    /// A private directory for the file with the token.
+    /// The state directory, which has the file with the token.
     pub state: PathBuf,
 }
+
+/// The name of the file with the token.
+const TOKEN_FILE: &str = "editor-token";
 
 /// Runs a program until standard input ends, then kills the whole process group. The program is
 /// often a script that starts another one, which would otherwise keep the port and the token.
@@ -36,12 +44,21 @@ pub(super) struct Editor {
     _process: Child,
 }
 
+/// Removes the token of an editor from a state directory, also that of a server that was killed.
+pub(super) fn remove_token(state: &Path) {
+    match fs::remove_file(state.join(TOKEN_FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "the file with the editor's token could not be removed");
+        }
+        _ => {}
+    }
+}
+
 impl Editor {
     pub(super) fn start(settings: &EditorSettings) -> io::Result<Self> {
         rustix::fs::access(&settings.program, rustix::fs::Access::EXEC_OK)?;
         let token = Uuid::new_v4().to_string();
-        private_files::create_directories(&settings.state)?;
-        let file = settings.state.join("editor-token");
+        let file = settings.state.join(TOKEN_FILE);
         private_files::replace(&file, token.as_bytes())?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", RUN_UNTIL_EOF, "editor"]).arg(&settings.program);

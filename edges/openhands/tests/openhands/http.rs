@@ -113,7 +113,8 @@ fn extra_members_of_an_event_are_accepted() {
 
 #[test]
 fn web_pages_cannot_use_a_server_without_a_key() {
-    let server = Server::start();
+    let arguments = vec!["--without-key".to_owned()];
+    let server = Server::start_with(&Options { arguments, ..Options::default() });
     let body = r#"{"action":{"action":"run","args":{"command":"touch broken-in"}}}"#;
     for header in [
         ("Origin", "https://example.org"),

@@ -90,10 +90,11 @@ const WAITING: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os
 fn a_cell_waits_for_the_cell_of_a_client_that_has_left() {
     let server = start();
     let body = json!({"action": {"action": "run_ipython", "args": {"code": WAITING}}}).to_string();
-    let mut client = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    let mut client = TcpStream::connect(server.address()).unwrap();
     write!(
         client,
-        "POST /execute_action HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST /execute_action HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: {}\r\n\r\n{body}",
+        server.key_line(),
         body.len()
     )
     .unwrap();

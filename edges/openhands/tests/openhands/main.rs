@@ -11,6 +11,8 @@ mod launcher;
 mod output;
 mod run;
 mod server;
+mod state;
+mod strangers;
 mod survival;
 mod transfer;
 mod user;

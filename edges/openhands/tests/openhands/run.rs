@@ -417,7 +417,6 @@ fn static_commands_do_not_wait_for_the_main_shell() {
 fn commands_run_in_the_order_in_which_they_came() {
     let server = Server::start();
     server.output("mkfifo go");
-    let address = server.url.strip_prefix("http://").unwrap();
     let mut clients = Vec::new();
     for number in 0..6 {
         let command = match number {
@@ -425,9 +424,10 @@ fn commands_run_in_the_order_in_which_they_came() {
             _ => format!("echo {number} >> order"),
         };
         let event = json!({"action": {"action": "run", "args": {"command": command}}}).to_string();
-        let mut client = TcpStream::connect(address).unwrap();
+        let mut client = TcpStream::connect(server.address()).unwrap();
         let head = "POST /execute_action HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
-        write!(client, "{head}Content-Length: {}\r\n\r\n{event}", event.len()).unwrap();
+        let key = server.key_line();
+        write!(client, "{head}{key}Content-Length: {}\r\n\r\n{event}", event.len()).unwrap();
         clients.push(client);
         // A command is answered after the one before it, so that one has arrived, too.
         assert_eq!(server.get("/alive").status, 200);

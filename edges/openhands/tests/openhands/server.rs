@@ -23,7 +23,8 @@ pub struct Server {
     /// What the program printed before its address.
     pub printed: String,
     agent: ureq::Agent,
-    key: Option<&'static str>,
+    /// The key that clients must show; empty if there is none.
+    pub key: String,
 }
 
 /// An HTTP answer.
@@ -79,9 +80,8 @@ impl Server {
         // server closes the connection, and a request that reuses it could fail.
         let config = config.max_idle_connections(0).http_status_as_error(false);
         let config = config.timeout_global(Some(LIMIT)).build();
-        let (agent, key) = (config.into(), options.key);
-        let mut server =
-            Self { child: None, home, url: String::new(), printed: String::new(), agent, key };
+        let (url, printed, key) = <(String, String, String)>::default();
+        let mut server = Self { child: None, home, url, printed, agent: config.into(), key };
         if options.shared {
             server.share();
         }
@@ -130,6 +130,8 @@ impl Server {
             "SANDBOX_GROUP_ID",
             "VSCODE_PORT",
             "SANDBOX_HOST",
+            "XDG_RUNTIME_DIR",
+            "XDG_STATE_HOME",
         ] {
             command.env_remove(name);
         }
@@ -155,6 +157,9 @@ impl Server {
             printed.split_once("http://").unwrap_or_else(|| panic!("no address: {printed}"));
         self.printed = printed.to_owned();
         self.url = format!("http://{}", url.trim());
+        let drawn =
+            printed.split_once("X-Session-API-Key: ").and_then(|(_, key)| key.lines().next());
+        self.key = options.key.or(drawn).unwrap_or_default().to_owned();
         self.child = Some(child);
     }
 
@@ -167,17 +172,23 @@ impl Server {
         self.work().join(name).to_str().unwrap().to_owned()
     }
 
+    /// The address without the scheme.
+    pub fn address(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
+    }
+
+    /// The header with the key, as a line.
+    pub fn key_line(&self) -> String {
+        format!("X-Session-API-Key: {}\r\n", self.key)
+    }
+
     pub fn get(&self, path: &str) -> Reply {
-        let mut request = self.agent.get(format!("{}{path}", self.url));
-        if let Some(key) = self.key {
-            request = request.header("X-Session-API-Key", key);
-        }
-        reply(request.call())
+        let request = self.agent.get(format!("{}{path}", self.url));
+        reply(request.header("X-Session-API-Key", &self.key).call())
     }
 
     pub fn post(&self, path: &str, body: &str) -> Reply {
-        let headers = self.key.map(|key| ("X-Session-API-Key", key));
-        self.post_with(path, body, headers.as_slice())
+        self.post_with(path, body, &[("X-Session-API-Key", &self.key)])
     }
 
     pub fn post_with(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> Reply {
@@ -196,12 +207,14 @@ impl Server {
         );
         let body = [head.as_bytes(), content, b"\r\n--edge--\r\n"].concat();
         let request = self.agent.post(format!("{}/upload_file{query}", self.url));
+        let request = request.header("X-Session-API-Key", &self.key);
         reply(request.header("Content-Type", "multipart/form-data; boundary=edge").send(body))
     }
 
     /// Sends a body that is not text, with its headers.
     pub fn download(&self, path: &str) -> (ureq::http::HeaderMap, Vec<u8>) {
-        let mut answer = self.agent.get(format!("{}{path}", self.url)).call().unwrap();
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let mut answer = request.header("X-Session-API-Key", &self.key).call().unwrap();
         assert_eq!(answer.status(), 200);
         let body = answer.body_mut().with_config().limit(1 << 30).read_to_vec().unwrap();
         (answer.headers().clone(), body)

@@ -116,11 +116,12 @@ fn a_client_that_goes_away_does_not_stop_its_command() {
         "command": "mkfifo go; touch begun; read x < go; echo end"
     }}})
     .to_string();
-    let address = server.url.strip_prefix("http://").unwrap();
+    let address = server.address();
     let mut client = TcpStream::connect(address).unwrap();
     write!(
         client,
-        "POST /execute_action HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST /execute_action HTTP/1.1\r\nHost: {address}\r\n{}Content-Length: {}\r\n\r\n{body}",
+        server.key_line(),
         body.len()
     )
     .unwrap();
@@ -156,13 +157,13 @@ fn a_slow_start_up_file_is_waited_for() {
 fn the_end_comes_even_while_somebody_waits() {
     let mut server = Server::start();
     server.output("true");
-    let (url, pid) = (server.url.clone(), server.pid());
+    let (url, key, pid) = (server.url.clone(), server.key.clone(), server.pid());
     let begun = server.path("begun");
     let waiting = std::thread::spawn(move || {
         let body =
             json!({"action": {"action": "run", "args": {"command": "touch begun; sleep 1000"}}});
-        let mut answer =
-            ureq::post(format!("{url}/execute_action")).send(body.to_string()).unwrap();
+        let request = ureq::post(format!("{url}/execute_action")).header("X-Session-API-Key", key);
+        let mut answer = request.send(body.to_string()).unwrap();
         let text = answer.body_mut().read_to_string().unwrap();
         serde_json::from_str::<Value>(&text).unwrap()
     });

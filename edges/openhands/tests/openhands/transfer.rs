@@ -337,8 +337,8 @@ fn a_command_outlives_the_reader_of_its_stream() {
     let server = Server::start();
     let command = "mkfifo go; echo begun; read x < go; echo $x > finished";
     let body = json!({"action": {"action": "run", "args": {"command": command}}});
-    let response =
-        ureq::post(format!("{}/execute_action_stream", server.url)).send(body.to_string());
+    let request = ureq::post(format!("{}/execute_action_stream", server.url));
+    let response = request.header("X-Session-API-Key", &server.key).send(body.to_string());
     let mut reader = response.unwrap().into_body().into_reader();
     let (mut seen, mut block) = (Vec::new(), [0; 256]);
     while !String::from_utf8_lossy(&seen).contains("begun") {
@@ -361,6 +361,7 @@ fn a_stream_sends_output_as_it_comes() {
     }}});
     let response = ureq::post(format!("{}/execute_action_stream", server.url))
         .header("Content-Type", "application/json")
+        .header("X-Session-API-Key", &server.key)
         .send(body.to_string())
         .unwrap();
     assert_eq!(response.headers()["content-type"], "text/event-stream");

@@ -3,9 +3,9 @@
 use std::io::{self, Write as _};
 use std::process::{self, ExitCode};
 
-use anyhow::Context as _;
+use sandbox_host::state;
 use sandbox_isolation::{self as isolation, Features};
-use sandbox_shells::{Config, ShellSpec, Shells, default_root};
+use sandbox_shells::{Config, ShellSpec, Shells};
 
 pub(super) fn run() -> anyhow::Result<ExitCode> {
     let mut healthy = true;
@@ -36,10 +36,8 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
 
 /// Starts a shell in the directory where state directories usually are, and ends it.
 async fn try_shell() -> anyhow::Result<()> {
-    let root = default_root();
-    let place = tempfile::Builder::new()
-        .prefix("sandbox-")
-        .tempdir_in(root.parent().context("the state directory has no parent")?)?;
+    let place =
+        tempfile::Builder::new().prefix("doctor-").tempdir_in(state::runtime_directory()?)?;
     let shells = Shells::open(Config::of_this_program(place.path().join("probe"))?).await?;
     let started = shells.create(ShellSpec::default()).await;
     let ended = shells.shut_down().await;

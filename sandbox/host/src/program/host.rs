@@ -159,12 +159,14 @@ async fn open(arguments: &HostArguments, directory: PathBuf) -> anyhow::Result<S
     let workspace = Workspace::confined(&directory)
         .with_context(|| format!("cannot use {} as the workspace", directory.display()))?;
     let runtime = match &arguments.runtime_directory {
-        Some(runtime) => Directory::at(runtime),
-        None => Directory::locate(|name| std::env::var(name).ok())?,
+        Some(runtime) => {
+            Directory::at(runtime).prepare()?;
+            runtime.clone()
+        }
+        None => state::runtime_directory()?,
     };
-    runtime.prepare()?;
     let policy = arguments.shells.policy(&directory);
-    let root = state::root(runtime.path(), &arguments.session, &directory, &policy);
+    let root = state::root(&runtime, &arguments.session, &directory, &policy);
     let shells = arguments.shells.config(&root, policy)?;
     let cells = CellSettings {
         python: arguments.kernel_python.clone(),

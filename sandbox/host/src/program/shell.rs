@@ -47,7 +47,7 @@ const PIECES: usize = 16;
 
 pub(super) async fn run(command: ShellCommand) -> anyhow::Result<ExitCode> {
     let cwd = std::env::current_dir().context("finding the current directory")?;
-    let config = command.shells.config(&command.root, command.shells.policy(&cwd))?;
+    let config = command.shells.config(&command.root()?, command.shells.policy(&cwd))?;
     let config = Config { lease: Duration::from_secs(command.lease), ..config };
     let service = ShellService::open(config, cwd.clone(), Workspace::whole_file_system()).await?;
     let service = Arc::new(service);

@@ -1,7 +1,7 @@
 //! The ledger: the files from which a new owner learns about the shells of a state directory.
 //!
 //! ```text
-//! ROOT/owner.lock            locked by the living owner; contains the lease in seconds
+//! ROOT/run-bridge.lock       marks the directory as ours; locked by the living owner; contains the lease in seconds
 //! ROOT/alive                 pipe by which the keeper notices that the owner is gone
 //! ROOT/tmux                  the private tmux socket
 //! ROOT/tmux.conf, init.bash  start-up files of tmux and of the shells

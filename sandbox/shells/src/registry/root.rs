@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write as _},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::time::{self, Instant};
 use tracing::warn;
 
-use crate::config::Config;
+use crate::config::{Config, LOCK};
 use crate::{Error, Result};
 
 /// The path of a Unix socket has at most 108 bytes including its NUL, and the socket adds `/tmux`.
@@ -21,7 +21,23 @@ const LONGEST_ROOT: usize = 100;
 /// the lock until that program has begun.
 const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
-/// Resolves the programs, creates the directory, and checks that tmux and Linux can work with it.
+/// The files of the state directory that belong to no shell, except for the lock. Those that end in `new` exist only
+/// while the others are written.
+const FILES: [&str; 10] = [
+    "alive",
+    "tmux",
+    "tmux.conf",
+    "tmux.new",
+    "init.bash",
+    "init.new",
+    "builtin.so",
+    "builtin.new",
+    "environment",
+    "environment.new",
+];
+
+/// Resolves the programs, creates the directory or checks that it is ours, and checks that tmux and Linux can work with
+/// it.
 pub(super) fn prepare(mut config: Config) -> Result<Config> {
     for program in [&mut config.program, &mut config.tmux, &mut config.bash] {
         *program = independent_of_directory(program)?;
@@ -33,27 +49,34 @@ pub(super) fn prepare(mut config: Config) -> Result<Config> {
             return Err(Error::Invalid(problem));
         }
     }
-    let making = format!("making {}", config.root.display());
-    private_files::create_directories(&config.root).map_err(Error::io(making.clone()))?;
-    config.root = config.root.canonicalize().map_err(Error::io(making.clone()))?;
-    let unusable = |reason| Error::UnusableRoot { root: config.root.clone(), reason };
-    // Refuse the directory of another user, who could change what our shells load. The check is needed because root
-    // may change the permissions of any directory.
-    let owner = fs::metadata(&config.root).map_err(Error::io(making.clone()))?.uid();
-    if owner != rustix::process::geteuid().as_raw() {
-        return Err(unusable("it belongs to another user; choose another"));
-    }
-    fs::set_permissions(&config.root, fs::Permissions::from_mode(0o700))
-        .map_err(Error::io(making.clone()))?;
+    // Before the directory is created, so that nothing is left of one that cannot be used.
+    check_path(&std::path::absolute(&config.root).map_err(Error::io("finding the directory"))?)?;
+    config.root = take(&config.root)?;
+    check_path(&config.root)?;
+    Ok(config)
+}
+
+/// Creates the state directory, or checks that an existing one is ours.
+fn take(root: &Path) -> Result<PathBuf> {
+    private_files::take_directory(root, LOCK).map_err(|unfit| unusable(root, unfit))
+}
+
+fn unusable(root: &Path, reason: impl ToString) -> Error {
+    Error::UnusableRoot { root: root.to_owned(), reason: reason.to_string() }
+}
+
+/// Checks that tmux can work with a path.
+fn check_path(root: &Path) -> Result<()> {
     let text =
-        config.root.to_str().ok_or_else(|| unusable("its path is not UTF-8; choose another"))?;
+        root.to_str().ok_or_else(|| unusable(root, "its path is not UTF-8; choose another"))?;
     if text.len() > LONGEST_ROOT {
-        return Err(unusable("its path is too long for a socket; choose one of at most 100 bytes"));
+        let reason = "its path is too long for a socket; choose one of at most 100 bytes";
+        return Err(unusable(root, reason));
     }
     if text.chars().any(char::is_control) {
-        return Err(unusable("its path has control characters; choose another"));
+        return Err(unusable(root, "its path has control characters; choose another"));
     }
-    Ok(config)
+    Ok(())
 }
 
 /// Makes a program's path independent of the working directory. A bare name stays, because it is searched in PATH
@@ -80,9 +103,13 @@ pub(super) async fn lock(config: &Config) -> Result<(File, PriorUse)> {
     let path = config.lock();
     let deadline = Instant::now() + LOCK_LIMIT;
     let mut file = loop {
-        let file = private_files::create_directories(&config.root)
-            .and_then(|()| private_files::overwrite_beginning(&path, b""));
-        let file = file.map_err(Error::io("opening the owner's lock"))?;
+        take(&config.root)?;
+        let file = private_files::overwrite_beginning(&path, b"");
+        let file = match file {
+            // The earlier owner has removed the directory since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file.map_err(Error::io("opening the owner's lock"))?,
+        };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) if is_at(&file, &path) => break file,
             Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
@@ -114,23 +141,31 @@ fn is_at(file: &File, path: &Path) -> bool {
     (file.dev(), file.ino()) == (named.dev(), named.ino())
 }
 
-/// Removes all files that belong to no shell, unless a shell is left. The lock goes last, because from then on the
-/// directory may belong to another owner.
+/// Removes our files that belong to no shell, by name, unless a shell is left. The lock goes last, because from then on
+/// the directory may belong to another owner. The lock also marks the directory as ours, so it stays if anything else
+/// is left.
 pub(super) fn clear(config: &Config) {
     if fs::remove_dir(config.shells()).is_err() {
         return;
     }
-    let lock = config.lock();
-    for entry in fs::read_dir(&config.root).into_iter().flatten().flatten() {
-        if entry.path() != lock {
-            remove(&entry.path());
+    for name in FILES {
+        remove(&config.root.join(name));
+    }
+    let mut entries = fs::read_dir(&config.root).into_iter().flatten().flatten();
+    match entries.find(|entry| entry.file_name() != LOCK) {
+        None => remove(&config.lock()),
+        Some(entry) => {
+            warn!(path = %entry.path().display(), "a file in the state directory is not ours and stays");
         }
     }
-    remove(&lock);
 }
 
 fn remove(path: &Path) {
-    if let Err(error) = fs::remove_file(path) {
-        warn!(path = %path.display(), %error, "a file of the state directory could not be removed");
+    match fs::remove_file(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            warn!(path = %path.display(), %error, "a file of the state directory could not be removed");
+        }
     }
 }

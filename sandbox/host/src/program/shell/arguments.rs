@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bridge_protocol::methods::shell::SignalName;
 use clap::{Args, Subcommand};
-use sandbox_shells::{ShellArguments, default_root};
+use sandbox_host::state;
+use sandbox_shells::ShellArguments;
 
 use crate::program::seconds;
 
 #[derive(Debug, Args)]
 pub(in crate::program) struct ShellCommand {
-    /// The state directory of the shells
-    #[arg(long, value_name = "DIR", default_value_os_t = default_root())]
-    pub(super) root: PathBuf,
+    /// The state directory of the shells: a new or an empty one, or one that earlier shells were in [default: `shells`
+    /// in the directory of the connection files]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
     /// How long shells live on without an owner
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub(super) lease: u64,
@@ -22,6 +25,19 @@ pub(in crate::program) struct ShellCommand {
     pub(super) shells: ShellArguments,
     #[command(subcommand)]
     pub(super) verb: Verb,
+}
+
+impl ShellCommand {
+    /// The state directory of the shells.
+    pub(super) fn root(&self) -> anyhow::Result<PathBuf> {
+        match &self.root {
+            Some(root) => Ok(root.clone()),
+            None => {
+                let place = state::runtime_directory().context("choose a directory with --root")?;
+                Ok(place.join("shells"))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
