@@ -14,7 +14,7 @@ use crate::{Attempt, Way};
 
 pub(crate) const WAYS: &[Way] = &[
     ("write-a-file", |stage| got_out(fs::write(stage.outside(), "changed"))),
-    ("empty-a-file", |stage| got_out(fs::File::create(stage.outside()))),
+    ("empty-a-file", |stage| got_out(File::create(stage.outside()))),
     ("make-a-file", |stage| got_out(fs::write(stage.outside().with_file_name("new"), ""))),
     ("remove-a-file", |stage| got_out(fs::remove_file(stage.outside().with_file_name("other")))),
     ("write-through-a-link", |stage| {

@@ -134,7 +134,9 @@ fn any_other_socket(_: &Stage) -> Attempt {
                 let ordinary = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX].contains(&family)
                     && [libc::SOCK_STREAM, libc::SOCK_DGRAM].contains(&kind)
                     && [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP].contains(&protocol);
-                if ordinary {
+                // Lists network interfaces; it is a way of its own above.
+                let is_route = family == libc::AF_NETLINK && protocol == libc::NETLINK_ROUTE;
+                if ordinary || is_route {
                     continue;
                 }
                 if let Ok(made) = socket(family, kind, protocol) {

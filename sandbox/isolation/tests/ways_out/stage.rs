@@ -124,7 +124,9 @@ impl Stage {
     }
 
     pub(crate) fn policy(&self, level: Level) -> Policy {
-        Policy::for_workspace(level, &self.workspace(), &self.base.join("temporary"))
+        let temporary = self.base.join("temporary");
+        let unreadable = vec![self.hidden()];
+        Policy { unreadable, ..Policy::for_workspace(level, &self.workspace(), &temporary) }
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
@@ -253,7 +255,7 @@ pub(crate) fn play_role() {
             let words =
                 ["env", &format!("{ROLE}=hostile"), program.to_str().unwrap(), "--exact", "role"];
             let words = words.into_iter().chain(["--nocapture", "--test-threads=1"]);
-            panic!("{}", become_command(&policy, words.map(Into::into)).unwrap_err());
+            panic!("{}", become_command(&policy, words.map(Into::into), None).unwrap_err());
         }
         Ok("hostile") => {
             let stage = Stage::from_environment();
