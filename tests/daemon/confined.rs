@@ -30,10 +30,8 @@ fn landlock_works() -> bool {
 
 /// The files with the tokens of the daemon.
 fn connection_files(sandbox: &SandboxDaemon) -> Vec<PathBuf> {
-    let files = std::fs::read_dir(sandbox.daemon.files()).unwrap();
-    let files = files.map(|entry| entry.unwrap().path());
-    let files: Vec<_> =
-        files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
+    let mut files = sandbox.leftovers();
+    files.retain(|path| path.extension().is_some_and(|it| it == "json"));
     assert!(files.len() >= 2, "one for clients and one for hosts: {files:?}");
     files
 }

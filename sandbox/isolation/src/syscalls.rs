@@ -90,7 +90,6 @@ const OF_THE_CALLER: &[(i64, u8)] = &[
     (libc::SYS_setpriority, 1),
     (libc::SYS_ioprio_set, 1),
     (libc::SYS_sched_setaffinity, 0),
-    (libc::SYS_sched_setscheduler, 0),
     (libc::SYS_sched_setparam, 0),
     (libc::SYS_sched_setattr, 0),
 ];
@@ -161,6 +160,10 @@ fn rules(network: &Network, unix_sockets: bool) -> Result<Rules, BackendError> {
     for &(call, process) in OF_THE_CALLER {
         forbid_if(&mut rules, call, &[IsNot(process, 0)])?;
     }
+    // Threads name themselves by their numbers when they set the usual scheduling, as those of ZeroMQ do, which abort if
+    // that fails. For any process that has it already, it changes nothing.
+    let usual = IsNot(1, libc::SCHED_OTHER as u64);
+    forbid_if(&mut rules, libc::SYS_sched_setscheduler, &[IsNot(0, 0), usual])?;
     let one_process = libc::PRIO_PROCESS.into();
     forbid_if(&mut rules, libc::SYS_setpriority, &[IsNot(0, one_process)])?;
     forbid_if(&mut rules, libc::SYS_ioprio_set, &[IsNot(0, IOPRIO_WHO_PROCESS)])?;

@@ -163,8 +163,10 @@ async fn open(arguments: &HostArguments, directory: PathBuf) -> anyhow::Result<S
         None => Directory::locate(|name| std::env::var(name).ok())?,
     };
     runtime.prepare()?;
-    let policy = arguments.shells.policy(&directory);
+    let mut policy = arguments.shells.policy(&directory);
     let root = state::root(runtime.path(), &arguments.session, &directory, &policy);
+    // The connection files lie beside the state directory.
+    policy.unreadable.push(runtime.path().to_owned());
     let shells = arguments.shells.config(&root, policy)?;
     let cells = CellSettings {
         python: arguments.kernel_python.clone(),

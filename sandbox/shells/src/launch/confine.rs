@@ -37,7 +37,8 @@ pub(crate) fn check(config: &Config, policy: &Policy) -> Result<()> {
     let private = private_places();
     for path in &policy.writable {
         let place = path.metadata().map_err(Error::io("looking at a writable directory"))?;
-        if let Some(private) = private.iter().find(|it| it.exists() && lies_below(it, &place)) {
+        let mut unreadable = policy.unreadable.iter().chain(&private);
+        if let Some(private) = unreadable.find(|it| it.exists() && lies_below(it, &place)) {
             return Err(Error::Invalid(format!(
                 "{}, where daemons keep their connection files, is below {}, where the shell may write; choose \
                  another workspace, or set XDG_RUNTIME_DIR or TMPDIR to a directory elsewhere",
