@@ -74,6 +74,12 @@ pub fn walls(features: Features) -> Vec<Wall> {
         ),
         wall(
             false,
+            "lock directories, and files that they can read",
+            "",
+            "Linux asks only for a descriptor: start as a user of its own",
+        ),
+        wall(
+            false,
             "write to other terminals of the same user",
             "",
             "new terminals cannot be told from others: start as a user of its own",

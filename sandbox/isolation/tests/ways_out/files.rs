@@ -73,6 +73,8 @@ pub(crate) const WAYS: &[Way] = &[
         read
     }),
     ("read-by-handle", read_by_handle),
+    ("hold-a-lock", |stage| lock(&stage.hidden().join("lock"))),
+    ("lock-a-directory", |stage| lock(&stage.hidden())),
     ("replace-a-directory", |stage| {
         let hidden = stage.hidden();
         got_out(
@@ -101,6 +103,13 @@ pub(crate) const WAYS: &[Way] = &[
 
 fn text(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+/// Takes a lock for which programs outside would wait.
+fn lock(path: &Path) -> Attempt {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let exclusive = i64::from(libc::LOCK_EX | libc::LOCK_NB);
+    attempt(libc::SYS_flock, &[file.as_raw_fd().into(), exclusive])
 }
 
 fn make_device(stage: &Stage, kind: u32, device: libc::dev_t) -> Attempt {

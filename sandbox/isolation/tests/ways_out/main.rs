@@ -29,7 +29,8 @@ type Attempt = Result<String, String>;
 type Way = (&'static str, fn(&Stage) -> Attempt);
 
 /// Ways that confinement does not close. SECURITY.md gives the reasons.
-const NOT_KEPT: &[&str] = &["change-mode", "change-owner", "change-times", "change-attributes"];
+const NOT_KEPT: &[&str] =
+    &["change-mode", "change-owner", "change-times", "change-attributes", "lock-a-directory"];
 
 /// Ways that only Landlock's scopes close (Linux 6.12).
 const NEED_SCOPES: &[&str] =

@@ -88,7 +88,9 @@ impl Stage {
         for name in ["workspace", "temporary", "outside", "run/bridge/state/shells/a"] {
             fs::create_dir_all(base.join(name)).unwrap();
         }
-        for name in ["outside/file", "outside/other", "run/bridge/connection.json"] {
+        for name in
+            ["outside/file", "outside/other", "run/bridge/connection.json", "run/bridge/lock"]
+        {
             fs::write(base.join(name), "secret").unwrap();
         }
         fs::write(base.join("run/bridge/state/shells/a/log"), "secret").unwrap();
