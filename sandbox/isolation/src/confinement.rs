@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     env,
     ffi::{OsStr, OsString},
-    fs, io,
+    io,
     os::fd::BorrowedFd,
     os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
     path::PathBuf,
@@ -74,7 +74,7 @@ pub fn become_command(
 /// Marks all descriptors but the standard ones as not to be inherited.
 #[cfg(target_os = "linux")]
 fn close_on_exec() -> io::Result<()> {
-    for entry in fs::read_dir("/proc/self/fd")? {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
         let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());
         let Some(number @ 3..) = number else { continue };
         // SAFETY: the descriptor is used only for this call; if it is closed by now, the call fails.

@@ -164,7 +164,7 @@ fn rules(network: &Network, unix_sockets: bool) -> Result<Rules, BackendError> {
     // that fails. For any process that has it already, it changes nothing.
     let usual = IsNot(1, libc::SCHED_OTHER as u64);
     forbid_if(&mut rules, libc::SYS_sched_setscheduler, &[IsNot(0, 0), usual])?;
-    let one_process = libc::PRIO_PROCESS.into();
+    let one_process = libc::PRIO_PROCESS as u64;
     forbid_if(&mut rules, libc::SYS_setpriority, &[IsNot(0, one_process)])?;
     forbid_if(&mut rules, libc::SYS_ioprio_set, &[IsNot(0, IOPRIO_WHO_PROCESS)])?;
     // Reading the limits of others is harmless.
