@@ -80,7 +80,7 @@ pub fn walls(features: Features) -> Vec<Wall> {
         ),
         wall(
             false,
-            "write to other terminals of the same user",
+            "read from and write to other terminals of the same user",
             "",
             "new terminals cannot be told from others: start as a user of its own",
         ),
@@ -89,6 +89,12 @@ pub fn walls(features: Features) -> Vec<Wall> {
             "listen on a free port, if --network names a port to listen on",
             "",
             "Linux does not check a socket without an address: name no listen: port",
+        ),
+        wall(
+            false,
+            "use services of this machine on TCP ports that --network allows",
+            "",
+            "they look like any other address: name the ports that are needed",
         ),
         wall(
             false,
