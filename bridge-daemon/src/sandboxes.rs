@@ -56,13 +56,13 @@ pub struct SandboxArgs {
 
     /// Refuse to start shells and kernels that are confined by less than this: none or landlock. With
     /// landlock, commands and cells can write only below the workspace and the directory for temporary
-    /// files [default: none]
+    /// files, and lose the privileges of root. `sandbox doctor` shows what it keeps here [default: none]
     #[arg(long, value_name = "LEVEL", requires = "sandbox")]
     pub require: Option<OsString>,
 
-    /// TCP for commands: all, none, or the ports that they may connect to and listen on, such as
-    /// 80,443,listen:8000. UDP is not limited. Anything except all needs --require landlock, and disables
-    /// web pages and cells, which need TCP within this machine [default: all]
+    /// Network for commands: all, none, or the TCP ports that they may connect to and listen on, and udp,
+    /// such as 80,443,listen:8000,udp. Most name lookups need udp. Anything except all needs --require
+    /// landlock, and disables web pages and cells, which need TCP within this machine [default: all]
     #[arg(long, value_name = "PORTS", requires = "sandbox")]
     pub network: Option<OsString>,
 
@@ -74,8 +74,8 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "MIB", requires = "sandbox")]
     pub limit_memory: Option<OsString>,
 
-    /// Maximum number of processes of this user, including those outside of the sandbox; does not limit
-    /// root
+    /// Maximum number of processes of this user, including those outside of the sandbox; refused for
+    /// root, whom Linux does not limit
     #[arg(long, value_name = "COUNT", requires = "sandbox")]
     pub limit_processes: Option<OsString>,
 

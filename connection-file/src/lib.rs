@@ -6,14 +6,14 @@
 //! that nobody else can read and its daemon is still alive. Every program that finds a file of a dead
 //! daemon removes it. Only the daemon itself removes the files of a living daemon.
 //!
-//! Claiming, publishing and sweeping hold a lock on the directory, so that no program removes a file
+//! Claiming, publishing and sweeping hold the lock of the directory, so that no program removes a file
 //! that a new daemon of the same session has just published. A file appears complete or not at all: it
 //! is written under a temporary name and then hard-linked to its final name, which fails if that name
 //! exists. Files are not synced to disk, because they mean nothing after a crash of the machine.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bridge_protocol::connection_file::{
@@ -27,6 +27,22 @@ use serde::de::DeserializeOwned;
 
 /// Most bytes that are read of a file. A larger file is no connection file and is ignored.
 const FILE_BYTES: u64 = 64 * 1024;
+
+/// The name of the file that is locked while connection files appear and disappear.
+const LOCK: &str = "lock";
+
+/// The lock of the directory. Dropping it removes the file while it is still locked, so that nothing is left.
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // If the file stays, the next holder removes it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
 
 /// An error of this crate. Each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -183,11 +199,25 @@ impl Directory {
     }
 
     /// Holds the lock until the file that is returned is dropped.
-    fn lock(&self) -> Result<File, Error> {
-        let failed = |source| Error::Io { path: self.0.clone(), source };
-        let directory = File::open(&self.0).map_err(failed)?;
-        flock(&directory, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
-        Ok(directory)
+    /// Waits for the lock of the directory. It is a file in the directory, and not the directory itself: a confined
+    /// program can open the directory, and could hold its lock for ever, but not the file.
+    fn lock(&self) -> Result<Lock, Error> {
+        let path = self.0.join(LOCK);
+        let failed = |source| Error::Io { path: path.clone(), source };
+        loop {
+            let file = private_files::append(&path).map_err(failed)?;
+            flock(&file, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
+            // Its last holder has removed the file; then another file of this name may be locked by now.
+            let locked = file.metadata().map_err(failed)?;
+            match fs::symlink_metadata(&path) {
+                Ok(named) if (named.dev(), named.ino()) == (locked.dev(), locked.ino()) => {
+                    return Ok(Lock { path, _file: file });
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
     }
 
     fn check(&self) -> Result<(), Error> {

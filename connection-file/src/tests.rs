@@ -222,3 +222,38 @@ fn the_directory_follows_the_environment() {
         "/h/.local/state/run-bridge"
     );
 }
+
+/// A confined program can open directories, but no files in this one.
+#[test]
+fn whoever_locks_the_directory_itself_holds_nobody_up() {
+    let base = tempfile::tempdir().unwrap();
+    let directory = Directory::at(base.path().join("run-bridge"));
+    directory.prepare().unwrap();
+    let opened = File::open(directory.path()).unwrap();
+    flock(&opened, FlockOperation::LockExclusive).unwrap();
+    let (done, waited) = std::sync::mpsc::channel();
+    let listing = directory.clone();
+    std::thread::spawn(move || done.send(listing.list().unwrap().len()));
+    assert_eq!(waited.recv_timeout(std::time::Duration::from_secs(10)), Ok(0));
+}
+
+#[test]
+fn the_lock_is_exclusive_and_leaves_nothing() {
+    let base = tempfile::tempdir().unwrap();
+    let directory = Directory::at(base.path().join("run-bridge"));
+    directory.prepare().unwrap();
+    let inside = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let _lock = directory.lock().unwrap();
+                    let before = inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    assert_eq!(before, 0, "two hold the lock");
+                    inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use harness::{
     Placement, Program, SandboxDaemon, binary, command, in_both_placements, kernel_python,
     run_directory,
@@ -12,6 +14,7 @@ in_both_placements!(
     the_network_is_as_chosen,
     limits_hold_for_commands_and_cells_confined_or_not,
     a_daemon_that_confines_does_not_find_free_shells,
+    a_confined_command_cannot_act_through_its_daemon,
 );
 
 /// Whether Linux has Landlock. If not, prints that the test is skipped.
@@ -23,6 +26,39 @@ fn landlock_works() -> bool {
         eprintln!("skipped: this Linux has no Landlock");
     }
     works
+}
+
+/// The files with the tokens of the daemon.
+fn connection_files(sandbox: &SandboxDaemon) -> Vec<PathBuf> {
+    let mut files = sandbox.leftovers();
+    files.retain(|path| path.extension().is_some_and(|it| it == "json"));
+    assert!(files.len() >= 2, "one for clients and one for hosts: {files:?}");
+    files
+}
+
+/// A command has no token: it cannot read a file with one and has no variable with one. Without a token the gate
+/// refuses it as anybody else.
+fn a_confined_command_cannot_act_through_its_daemon(placement: Placement) {
+    if !landlock_works() {
+        return;
+    }
+    let sandbox = SandboxDaemon::start_in(placement, &LANDLOCK);
+    let mut client = sandbox.client();
+    for file in connection_files(&sandbox) {
+        let read = client.run(&format!("cat '{}'", file.display()));
+        assert_ne!(read["exitCode"], 0, "{read}");
+        assert!(!read.to_string().contains("token\\\""), "{read}");
+    }
+    let variables = client.run("env | grep ^RUN_BRIDGE_");
+    assert_eq!(variables["exitCode"], 1, "{variables}");
+    let port = sandbox.daemon.port();
+    let head = format!(
+        "GET / HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\
+         Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n"
+    );
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{head}' >&3; head -1 <&3");
+    let answer = client.run(&connect);
+    assert!(answer["output"]["text"].as_str().unwrap().contains(" 401 "), "{answer}");
 }
 
 fn commands_write_only_in_the_workspace(placement: Placement) {
@@ -61,11 +97,16 @@ def attempt(what):
     except OSError as error: return type(error).__name__
 print(attempt(lambda: open('inside', 'w')),
       attempt(lambda: open('{}/new', 'w')),
+      attempt(lambda: open('{}')),
       attempt(lambda: socket.socket(socket.AF_UNIX)))",
-        outside.path().display()
+        outside.path().display(),
+        connection_files(&sandbox)[0].display(),
     );
     let cell = client.call("cell/run", json!({"code": code}));
-    assert_eq!(cell["text"].as_str().unwrap().trim(), "done PermissionError PermissionError");
+    assert_eq!(
+        cell["text"].as_str().unwrap().trim(),
+        "done PermissionError PermissionError PermissionError"
+    );
     assert!(sandbox.workspace().join("inside").exists());
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
@@ -104,22 +145,29 @@ fn the_network_is_as_chosen(placement: Placement) {
 }
 
 fn limits_hold_for_commands_and_cells_confined_or_not(placement: Placement) {
-    let limits = [
+    let mut limits = [
         ["--limit-cpu", "1000"],
         ["--limit-memory", "3000"],
-        ["--limit-processes", "4000"],
         ["--limit-file-size", "1"],
         ["--kernel-python", kernel_python()],
     ]
     .concat();
+    // Refused for root.
+    let is_root = rustix::process::getuid().is_root();
+    if !is_root {
+        limits.extend(["--limit-processes", "4000"]);
+    }
     for walls in [&LANDLOCK[..], &[]] {
         if !walls.is_empty() && !landlock_works() {
             continue;
         }
         let sandbox = SandboxDaemon::start_in(placement, &[walls, &limits].concat());
         let mut client = sandbox.client();
-        let told = client.run("ulimit -t; ulimit -v; ulimit -u; ulimit -f");
-        assert_eq!(told["output"]["text"], "1000\n3072000\n4000\n1024");
+        let told = client.run("ulimit -t; ulimit -v; ulimit -f");
+        assert_eq!(told["output"]["text"], "1000\n3072000\n1024");
+        if !is_root {
+            assert_eq!(client.run("ulimit -u")["output"]["text"], "4000");
+        }
         let ran = client.run("head -c 2M /dev/zero > big");
         assert_eq!(ran["exitCode"], 128 + 25, "SIGXFSZ: {ran}");
         assert_eq!(sandbox.workspace().join("big").metadata().unwrap().len(), 1 << 20);

@@ -48,8 +48,12 @@ fn the_command_line_can_require_a_policy() {
     let doctor = Command::new(PROGRAM).arg("doctor").env("HOME", &outside).output().unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();
     assert!(doctor.contains("a shell: starts\n"), "{doctor}");
-    assert!(doctor.contains("isolation landlock: restricts files"), "{doctor}");
-    assert!(doctor.contains("Unix sockets"), "{doctor}");
+    assert!(
+        doctor.contains("isolation landlock: restricts commands and cells, which\n"),
+        "{doctor}"
+    );
+    assert!(doctor.contains("  cannot use Unix sockets"), "{doctor}");
+    assert!(doctor.contains("  CAN    change modes, owners, times or attributes"), "{doctor}");
 }
 
 /// The mode and the names in a directory.

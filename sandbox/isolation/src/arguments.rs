@@ -7,8 +7,11 @@ use super::{Error, Limits, Network, Policy};
 
 const LEVEL: &str = "--level";
 const WRITABLE: &str = "--writable";
+const UNREADABLE: &str = "--unreadable";
+const READABLE: &str = "--readable";
 const TCP_CONNECT: &str = "--tcp-connect";
 const TCP_LISTEN: &str = "--tcp-listen";
+const UDP: &str = "--udp";
 const UNIX_SOCKETS: &str = "--unix-sockets";
 const ALLOWED: &str = "allowed";
 const CPU_SECONDS: &str = "--cpu-seconds";
@@ -21,12 +24,19 @@ impl Policy {
     pub fn to_arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![LEVEL.into(), self.level.name().into()];
         let mut add = |name: &str, value: OsString| arguments.extend([name.into(), value]);
-        for path in &self.writable {
-            add(WRITABLE, path.into());
+        for (name, paths) in
+            [(WRITABLE, &self.writable), (UNREADABLE, &self.unreadable), (READABLE, &self.readable)]
+        {
+            for path in paths {
+                add(name, path.into());
+            }
         }
-        if let Network::Tcp { connect, listen } = &self.network {
+        if let Network::Only { connect, listen, udp } = &self.network {
             add(TCP_CONNECT, ports(connect));
             add(TCP_LISTEN, ports(listen));
+            if *udp {
+                add(UDP, ALLOWED.into());
+            }
         }
         if self.unix_sockets {
             add(UNIX_SOCKETS, ALLOWED.into());
@@ -63,8 +73,11 @@ impl Policy {
         match name.to_str().unwrap_or_default() {
             LEVEL => self.level = text.parse()?,
             WRITABLE => self.writable.push(value.into()),
-            TCP_CONNECT => *self.tcp().0 = parse_ports(text)?,
-            TCP_LISTEN => *self.tcp().1 = parse_ports(text)?,
+            UNREADABLE => self.unreadable.push(value.into()),
+            READABLE => self.readable.push(value.into()),
+            TCP_CONNECT => *self.only().0 = parse_ports(text)?,
+            TCP_LISTEN => *self.only().1 = parse_ports(text)?,
+            UDP if text == ALLOWED => *self.only().2 = true,
             UNIX_SOCKETS if text == ALLOWED => self.unix_sockets = true,
             CPU_SECONDS => self.limits.cpu_seconds = Some(parse(text)?),
             MEMORY_BYTES => self.limits.memory_bytes = Some(parse(text)?),
@@ -75,13 +88,14 @@ impl Policy {
         Ok(())
     }
 
-    /// Returns the lists of ports to connect to and to listen on. Calling this restricts TCP.
-    fn tcp(&mut self) -> (&mut Vec<u16>, &mut Vec<u16>) {
+    /// Returns the ports to connect to and to listen on, and whether UDP is allowed. Calling this restricts the
+    /// network.
+    fn only(&mut self) -> (&mut Vec<u16>, &mut Vec<u16>, &mut bool) {
         if self.network == Network::Unrestricted {
-            self.network = Network::Tcp { connect: Vec::new(), listen: Vec::new() };
+            self.network = Network::Only { connect: Vec::new(), listen: Vec::new(), udp: false };
         }
         match &mut self.network {
-            Network::Tcp { connect, listen } => (connect, listen),
+            Network::Only { connect, listen, udp } => (connect, listen, udp),
             Network::Unrestricted => unreachable!("it was restricted above"),
         }
     }
@@ -106,6 +120,7 @@ fn bad(reason: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStringExt;
+    use std::path::PathBuf;
 
     use super::super::Level;
     use super::*;
@@ -114,23 +129,25 @@ mod tests {
 
     fn network() -> impl Strategy<Value = Network> {
         let some = || proptest::collection::vec(any::<u16>(), 0..4);
-        of((some(), some())).prop_map(|lists| match lists {
-            Some((connect, listen)) => Network::Tcp { connect, listen },
+        of((some(), some(), any::<bool>())).prop_map(|lists| match lists {
+            Some((connect, listen, udp)) => Network::Only { connect, listen, udp },
             None => Network::Unrestricted,
         })
     }
 
     fn policy() -> impl Strategy<Value = Policy> {
         let path = proptest::collection::vec(1_u8.., 1..20)
-            .prop_map(|bytes| OsString::from_vec(bytes).into());
+            .prop_map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+        let paths = proptest::collection::vec(path, 0..4);
         let level = prop_oneof![Just(Level::None), Just(Level::Landlock)];
         let limit = || of(any::<u64>());
         let limits = (limit(), limit(), limit(), limit());
-        let walls = (level, proptest::collection::vec(path, 0..4), network(), any::<bool>());
+        let places = (paths.clone(), paths.clone(), paths);
+        let walls = (level, places, network(), any::<bool>());
         (walls, limits).prop_map(|(walls, (cpu_seconds, memory_bytes, processes, file_bytes))| {
-            let (level, writable, network, unix_sockets) = walls;
+            let (level, (writable, unreadable, readable), network, unix_sockets) = walls;
             let limits = Limits { cpu_seconds, memory_bytes, processes, file_bytes };
-            Policy { level, writable, network, unix_sockets, limits }
+            Policy { level, writable, unreadable, readable, network, unix_sockets, limits }
         })
     }
 

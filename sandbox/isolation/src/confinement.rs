@@ -2,14 +2,21 @@
 
 use std::{
     convert::Infallible,
+    env,
     ffi::{OsStr, OsString},
     io,
-    os::unix::process::CommandExt as _,
+    os::fd::BorrowedFd,
+    os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
     path::PathBuf,
     process::Command,
 };
 
-use super::{Policy, enter};
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::{Level, Policy, enter};
+
+/// How the names of our variables begin, among them the token of a daemon.
+const OUR_VARIABLES: &[u8] = b"RUN_BRIDGE_";
 
 /// How commands are started under a policy: as `LAUNCHER confine -- POLICY -- COMMAND`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +41,51 @@ impl Confinement {
 pub fn confine(arguments: Vec<OsString>) -> io::Result<Infallible> {
     let mut arguments = arguments.into_iter();
     let policy = Policy::from_arguments(&mut arguments).map_err(io::Error::other)?;
-    become_command(&policy, arguments)
+    become_command(&policy, arguments, None)
 }
 
 /// Applies a policy to this process and becomes a command. It returns only on an error.
+///
+/// The command inherits the three standard descriptors and the given one, and no other: one that the launcher has
+/// got by accident could lead out. A confined command does not get the variables by which programs find a daemon and
+/// its token.
 pub fn become_command(
     policy: &Policy,
     words: impl IntoIterator<Item = OsString>,
+    inherited: Option<BorrowedFd<'_>>,
 ) -> io::Result<Infallible> {
     let mut words = words.into_iter();
     let program = words.next().ok_or_else(|| io::Error::other("the command is missing"))?;
     let mut command = Command::new(program);
     command.args(words);
+    if policy.level > Level::None {
+        let ours = |(name, _): &(OsString, OsString)| name.as_bytes().starts_with(OUR_VARIABLES);
+        for (name, _) in env::vars_os().filter(ours) {
+            command.env_remove(name);
+        }
+    }
+    close_on_exec()?;
+    if let Some(descriptor) = inherited {
+        fcntl_setfd(descriptor, FdFlags::empty())?;
+    }
     Err(enter(policy, command).map_err(io::Error::other)?.exec())
+}
+
+/// Marks all descriptors but the standard ones as not to be inherited.
+#[cfg(target_os = "linux")]
+fn close_on_exec() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(number @ 3..) = number else { continue };
+        // SAFETY: the descriptor is used only for this call; if it is closed by now, the call fails.
+        #[allow(unsafe_code, reason = "descriptors are known only by their numbers")]
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn close_on_exec() -> io::Result<()> {
+    Ok(())
 }

@@ -1,25 +1,26 @@
 //! Isolation with Landlock.
 //!
 //! The ruleset names the kinds of access that it handles, and all handled access is forbidden unless a rule allows
-//! it. We handle all ways of writing and, if the policy says so, TCP. Both are required: a Linux that supports less
-//! is an error. The restriction of signals is used where it exists. What does not concern files is left to a filter
-//! on system calls.
+//! it. We handle all ways of writing, reading and, if the policy says so, TCP. They are required: a Linux that
+//! supports less is an error. The restriction of signals is used where it exists. What does not concern files is left
+//! to a filter on system calls, and the privileges of root are dropped.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, NetPort,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
     PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated,
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use super::syscalls;
+use super::reading::readable_paths;
 use super::{Error, Features, Isolation, Level, Network, Policy, Unavailable};
+use super::{capabilities, syscalls};
 
 /// The first version that can restrict truncation.
 const FILES: ABI = ABI::V3;
@@ -28,14 +29,14 @@ const TCP: ABI = ABI::V4;
 /// The first version that can restrict signals.
 const SIGNALS: ABI = ABI::V6;
 
-/// Devices that every shell and program expects to be writable. Shared memory counts as temporary files.
+/// Devices that every shell and program expects to be writable. Shared memory (`/dev/shm`) is not among them: it is
+/// shared with programs outside, and no limit counts it.
 const DEVICES: &[&str] = &[
     "/dev/full",
     "/dev/null",
     "/dev/ptmx",
     "/dev/pts",
     "/dev/random",
-    "/dev/shm",
     "/dev/tty",
     "/dev/urandom",
     "/dev/zero",
@@ -58,10 +59,6 @@ impl Isolation for Landlock {
         trial.join().unwrap_or_else(|_| Err(failed("the trial panicked".into())))
     }
 
-    fn always_writable(&self) -> &'static [&'static str] {
-        DEVICES
-    }
-
     fn enter(&self, policy: &Policy, command: Command) -> Result<Command, Error> {
         let features =
             self.probe().map_err(|reason| Error::Unavailable { level: self.level(), reason })?;
@@ -72,28 +69,42 @@ impl Isolation for Landlock {
         for path in &policy.writable {
             let unusable = |reason| Error::Writable { path: path.clone(), reason };
             let handle = PathFd::new(path).map_err(|error| unusable(error.to_string()))?;
-            rules = allow(rules, path, handle).map_err(refused)?;
+            rules = allow(rules, path, handle, writing() | AccessFs::ReadFile).map_err(refused)?;
         }
-        for device in self.always_writable().iter().map(Path::new) {
-            // Containers lack some of these devices.
-            if let Ok(handle) = PathFd::new(device) {
-                rules = allow(rules, device, handle).map_err(refused)?;
+        let readable = readable_paths(&policy.unreadable);
+        let devices = DEVICES.iter().map(PathBuf::from);
+        let optional = devices
+            .map(|path| (path, writing() | AccessFs::ReadFile))
+            .chain(readable.into_iter().map(|path| (path, AccessFs::ReadFile.into())))
+            .chain(policy.readable.iter().map(|path| (path.clone(), AccessFs::ReadFile.into())));
+        for (path, access) in optional {
+            // Containers lack some devices, and a file may be gone that a directory has listed.
+            if let Ok(handle) = PathFd::new(&path) {
+                rules = allow(rules, &path, handle, access).map_err(refused)?;
             }
         }
         let status = rules.restrict_self().map_err(refused)?;
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
             return Err(Error::Refused { reason: "the rules are not in force".into() });
         }
-        syscalls::restrict(policy.unix_sockets).map_err(|reason| Error::Refused { reason })?;
+        capabilities::drop_for_ever(capabilities::all())
+            .map_err(|error| Error::Privileges { source: error.into() })?;
+        syscalls::restrict(&policy.network, policy.unix_sockets)
+            .map_err(|reason| Error::Refused { reason })?;
         Ok(command)
     }
 }
 
-/// Creates rules that forbid all writing, and allow TCP as the policy says.
+/// All ways of writing, without making devices: a device of root leads to all files.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_write(FILES) & !(AccessFs::MakeBlock | AccessFs::MakeChar)
+}
+
+/// Creates rules that forbid all writing and reading, and allow TCP as the policy says.
 fn rules(network: &Network) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_write(FILES))?;
+        .handle_access(AccessFs::from_write(FILES) | AccessFs::ReadFile)?;
     if *network != Network::Unrestricted {
         rules = rules.handle_access(AccessNet::from_all(TCP))?;
     }
@@ -102,7 +113,7 @@ fn rules(network: &Network) -> Result<RulesetCreated, RulesetError> {
         .scope(Scope::from_all(SIGNALS))?
         .set_compatibility(CompatLevel::HardRequirement)
         .create()?;
-    if let Network::Tcp { connect, listen } = network {
+    if let Network::Only { connect, listen, .. } = network {
         for (ports, access) in [(connect, AccessNet::ConnectTcp), (listen, AccessNet::BindTcp)] {
             for port in ports {
                 rules = rules.add_rule(NetPort::new(*port, access))?;
@@ -112,16 +123,14 @@ fn rules(network: &Network) -> Result<RulesetCreated, RulesetError> {
     Ok(rules)
 }
 
-/// Allows writing below a directory, or to a file.
+/// Allows access below a directory, or to a file.
 fn allow(
     rules: RulesetCreated,
     path: &Path,
     handle: PathFd,
+    access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
-    let access = match path.is_dir() {
-        true => AccessFs::from_write(FILES),
-        false => AccessFs::from_write(FILES) & AccessFs::from_file(FILES),
-    };
+    let access = if path.is_dir() { access } else { access & AccessFs::from_file(FILES) };
     rules.add_rule(PathBeneath::new(handle, access))
 }
 
@@ -143,7 +152,8 @@ fn try_landlock() -> Result<Features, Unavailable> {
         Err(error) => return Err(Unavailable::TrialFailed { reason: error.to_string() }),
         Ok(_) => return Err(failed("writing was still possible")),
     }
-    syscalls::restrict(false).map_err(|reason| Unavailable::TrialFailed { reason })?;
+    let no_network = Network::Only { connect: Vec::new(), listen: Vec::new(), udp: false };
+    syscalls::restrict(&no_network, false).map_err(|reason| Unavailable::TrialFailed { reason })?;
     if UnixDatagram::unbound().is_ok() {
         return Err(failed("a Unix socket could still be created"));
     }

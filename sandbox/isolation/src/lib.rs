@@ -1,13 +1,15 @@
-//! Confines commands: where they may write, which TCP ports they may use, how much they may consume.
+//! Confines commands: where they may write, what they may not read, which sockets they may use, how much they may
+//! consume.
 //!
 //! A [`Policy`] says what a command may do. A [`Level`] says who enforces it:
 //!
 //! - `none`: nobody, except for resource limits, which always apply.
-//! - `landlock`: Linux, for the command and everything it starts, without root and without a container. Reading is
-//!   not restricted. Writing is possible only below the given directories and to the few devices that every shell
-//!   needs. TCP is restricted as the policy says. A filter on system calls blocks Unix sockets, because services behind
-//!   them (a tmux server, a container engine, the user's session bus) could act outside these limits on behalf of the
-//!   command.
+//! - `landlock`: Linux, for the command and everything it starts, without root and without a container. Writing is
+//!   possible only below the given directories and to the few devices that every shell needs. Reading is possible
+//!   except below the given directories and of other devices. Sockets are restricted as the policy says. A filter
+//!   on system calls blocks Unix sockets, because services behind them (a tmux server, a container engine, the user's
+//!   session bus) could act outside these limits on behalf of the command, and whatever else reaches processes
+//!   outside. Root loses its privileges.
 //!
 //! **How it is applied.** A small launcher process calls [`enter`] and then executes the command that it returns.
 //! This is not done between `fork` and `exec` of a larger program, because building the rules allocates memory, which
@@ -18,10 +20,10 @@
 //! **Failing closed.** [`enter`] returns a command only if the whole policy is in force. [`probe`] reports what works
 //! on this machine, and why not, by actually trying it.
 //!
-//! **What it does not do.** It does not restrict reading or UDP, and a terminal of the same user can be written to.
-//! Programs that gain privileges when executed (`sudo`), that use `io_uring`, or that are built for another
-//! architecture do not work inside; nor do programs that need a Unix socket (another tmux, an agent for keys), unless
-//! the policy allows Unix sockets. With Landlock 6 (Linux 6.12), processes outside cannot be signalled either.
+//! **What it does not do.** [`walls`] lists what holds on this machine and what does not. The hostile program in
+//! `tests/ways_out` tries all of it. Programs that gain privileges when executed (`sudo`), that use `io_uring`, shared
+//! memory with a name or namespaces of their own, or that are built for another architecture do not work inside; nor
+//! do programs that need a Unix socket (another tmux, an agent for keys), unless the policy allows Unix sockets.
 //!
 //! Bubblewrap or containers could be further implementations of [`Isolation`]: they would return another command than
 //! the one they were given.
@@ -29,9 +31,17 @@
 mod arguments;
 mod confinement;
 mod limits;
+mod private_places;
+mod walls;
 
 #[cfg(target_os = "linux")]
+mod capabilities;
+#[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod reading;
+#[cfg(target_os = "linux")]
+mod sockets;
 #[cfg(target_os = "linux")]
 mod syscalls;
 
@@ -47,6 +57,8 @@ use std::str::FromStr;
 
 pub use confinement::{Confinement, become_command, confine};
 pub use limits::Limits;
+pub use private_places::private_places;
+pub use walls::{Wall, walls};
 
 /// Who enforces a policy. The order matters: a later level enforces more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +77,12 @@ pub struct Policy {
     pub level: Level,
     /// Directories below which it may write, or files. They must exist.
     pub writable: Vec<PathBuf>,
-    /// The TCP ports that it may use.
+    /// Directories below which it may not read files. They may be missing, but must not be below writable ones, where
+    /// this would have no effect.
+    pub unreadable: Vec<PathBuf>,
+    /// Files and directories that it may read although they are below unreadable ones.
+    pub readable: Vec<PathBuf>,
+    /// The sockets of the internet that it may use.
     pub network: Network,
     /// Whether it may use Unix sockets. It is all or none, because the filter cannot distinguish them.
     pub unix_sockets: bool,
@@ -73,18 +90,20 @@ pub struct Policy {
     pub limits: Limits,
 }
 
-/// Which TCP ports a command may use. Other protocols are not restricted.
+/// Which sockets of the internet a command may use. If it is restricted, there is only plain TCP and UDP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// All TCP ports.
+    /// TCP and UDP without restriction.
     #[default]
     Unrestricted,
-    /// Only these ports; with empty lists, no TCP at all.
-    Tcp {
-        /// Remote ports it may connect to.
+    /// Only these; with empty lists and without UDP, no network at all.
+    Only {
+        /// Remote TCP ports it may connect to.
         connect: Vec<u16>,
-        /// Local ports it may listen on.
+        /// Local TCP ports it may listen on.
         listen: Vec<u16>,
+        /// Whether it may use UDP, which has no list of ports: Linux cannot restrict them.
+        udp: bool,
     },
 }
 
@@ -162,6 +181,17 @@ pub enum Error {
         /// The error of the operating system.
         reason: String,
     },
+    /// The privileges of root cannot be dropped.
+    #[error("cannot drop the privileges of this process: {source}; start as an ordinary user")]
+    Privileges {
+        /// The error of Linux.
+        source: io::Error,
+    },
+    /// Linux does not limit the number of processes of root.
+    #[error(
+        "Linux does not limit the number of processes of root: start as an ordinary user, or leave out --limit-processes"
+    )]
+    RootIsNotLimited,
     /// Linux rejected the rules.
     #[error("Linux rejected the isolation rules: {reason}")]
     Refused {
@@ -183,7 +213,7 @@ pub enum Error {
         name: String,
     },
     /// The text does not describe a network.
-    #[error("{text:?} is not a network: use all, none, or ports such as 80,443,listen:8000")]
+    #[error("{text:?} is not a network: use all, none, or ports such as 80,443,listen:8000,udp")]
     NoSuchNetwork {
         /// The given text.
         text: String,
@@ -203,9 +233,6 @@ pub trait Isolation: fmt::Debug + Sync {
 
     /// Tries what works on this machine. The calling process is not restricted.
     fn probe(&self) -> Result<Features, Unavailable>;
-
-    /// Paths to which, or below which, commands may write whatever the policy says. Some may not exist on a machine.
-    fn always_writable(&self) -> &'static [&'static str];
 
     /// Restricts the calling thread and returns the command to execute from it: the given one, or one that wraps it.
     /// The restriction cannot be undone.
@@ -237,6 +264,12 @@ pub fn enter(policy: &Policy, command: Command) -> Result<Command, Error> {
     let command = policy.level.isolation().enter(policy, command)?;
     // Last, so that the limits apply to the command and not to the work above.
     policy.limits.apply()?;
+    #[cfg(target_os = "linux")]
+    if policy.limits != Limits::default() {
+        // With this privilege, root could raise its limits. A confined program has none anyway.
+        capabilities::drop_for_ever(rustix::thread::CapabilitySet::SYS_RESOURCE)
+            .map_err(|error| Error::Privileges { source: error.into() })?;
+    }
     Ok(command)
 }
 
@@ -250,6 +283,7 @@ impl Policy {
     /// Fails unless the policy can be applied on this machine and has at least this level. It is tried as far as
     /// possible without restricting the calling process.
     pub fn check(&self, required: Level) -> Result<(), Error> {
+        self.limits.check()?;
         if self.level < required {
             return Err(Error::TooWeak { wanted: self.level, required });
         }
@@ -320,15 +354,20 @@ impl FromStr for Level {
 impl FromStr for Network {
     type Err = Error;
 
-    /// Parses `all`, `none`, or ports separated by commas; those to listen on as `listen:PORT`.
+    /// Parses `all`, `none`, or TCP ports separated by commas; those to listen on as `listen:PORT`. The word `udp`
+    /// among them allows UDP.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let (mut connect, mut listen) = (Vec::new(), Vec::new());
+        let (mut connect, mut listen, mut udp) = (Vec::new(), Vec::new(), false);
         match text {
             "all" => return Ok(Self::Unrestricted),
-            "none" => return Ok(Self::Tcp { connect, listen }),
+            "none" => return Ok(Self::Only { connect, listen, udp }),
             _ => {}
         }
         for word in text.split(',') {
+            if word == "udp" {
+                udp = true;
+                continue;
+            }
             let (port, ports) = match word.strip_prefix("listen:") {
                 Some(port) => (port, &mut listen),
                 None => (word, &mut connect),
@@ -336,7 +375,7 @@ impl FromStr for Network {
             let port = port.parse();
             ports.push(port.map_err(|_| Error::NoSuchNetwork { text: text.to_owned() })?);
         }
-        Ok(Self::Tcp { connect, listen })
+        Ok(Self::Only { connect, listen, udp })
     }
 }
 
@@ -353,15 +392,10 @@ impl Isolation for Unconfined {
         Ok(Features { files: false, tcp: false, signals: false, unix_sockets: false })
     }
 
-    /// Everything is writable.
-    fn always_writable(&self) -> &'static [&'static str] {
-        &["/"]
-    }
-
     fn enter(&self, policy: &Policy, command: Command) -> Result<Command, Error> {
         match policy.network {
             Network::Unrestricted => Ok(command),
-            Network::Tcp { .. } => Err(Error::NoTcpControl { level: self.level() }),
+            Network::Only { .. } => Err(Error::NoTcpControl { level: self.level() }),
         }
     }
 }
@@ -379,10 +413,6 @@ impl Isolation for NoLandlock {
 
     fn probe(&self) -> Result<Features, Unavailable> {
         Err(Unavailable::NotLinux)
-    }
-
-    fn always_writable(&self) -> &'static [&'static str] {
-        &[]
     }
 
     fn enter(&self, _: &Policy, _: Command) -> Result<Command, Error> {

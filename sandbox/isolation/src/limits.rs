@@ -1,11 +1,11 @@
 //! Resource limits.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
 use super::Error;
 
 /// Resource limits of a command. They apply to each process separately, except for the number of processes, which
-/// counts all processes of the user (and does not apply to root).
+/// counts all processes of the user and cannot be set for root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// CPU time in seconds. At the limit the process gets `SIGXCPU`, and a second later `SIGKILL`.
@@ -19,8 +19,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Fails if Linux would not enforce one of the limits for the user of this process.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self.processes {
+            Some(_) if getuid().is_root() => Err(Error::RootIsNotLimited),
+            _ => Ok(()),
+        }
+    }
+
     /// Sets the limits for the calling process and everything it becomes or starts. An existing stricter limit stays.
     pub(super) fn apply(&self) -> Result<(), Error> {
+        self.check()?;
         // One more second lets the process print a message before it is killed.
         set("CPU time", Resource::Cpu, self.cpu_seconds, 1)?;
         set("memory", Resource::As, self.memory_bytes, 0)?;

@@ -148,11 +148,11 @@ fn tcp_is_as_chosen() {
     let connect = |port: u16| format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
     let open = places.policy(Level::Landlock);
     assert!(succeeds(&open, &connect(good)) && succeeds(&open, &connect(bad)));
-    let network = Network::Tcp { connect: vec![good], listen: vec![] };
+    let network = Network::Only { connect: vec![good], listen: vec![], udp: false };
     let chosen = Policy { network, ..open.clone() };
     assert!(succeeds(&chosen, &connect(good)));
     assert!(!succeeds(&chosen, &connect(bad)));
-    let network = Network::Tcp { connect: vec![], listen: vec![] };
+    let network = Network::Only { connect: vec![], listen: vec![], udp: false };
     assert!(!succeeds(&Policy { network, ..open }, &connect(good)));
 }
 
@@ -173,7 +173,7 @@ fn a_policy_that_cannot_be_enforced_starts_nothing() {
     let places = Places::new();
     let started = places.path("workspace/started");
     let script = format!("touch '{}'", started.display());
-    let network = Network::Tcp { connect: vec![], listen: vec![] };
+    let network = Network::Only { connect: vec![], listen: vec![], udp: false };
     let unenforced = Policy { network, ..places.policy(Level::None) };
     let output = run(&unenforced, &script);
     assert!(!output.status.success());
@@ -205,9 +205,16 @@ fn limits_hold() {
     let status = run(&short, "while :; do :; done").status;
     assert_eq!(status.signal(), Some(24), "SIGXCPU expected: {status}");
 
-    // Root is not limited by the number of processes, but the limit is set for processes that follow.
     let few = policy(Limits { processes: Some(123), ..Limits::default() });
-    assert!(succeeds(&few, "test $(ulimit -u) = 123 && test $(ulimit -Hu) = 123"));
+    let output = run(&few, "test $(ulimit -u) = 123 && test $(ulimit -Hu) = 123");
+    // Linux does not limit the number of processes of root, so such a limit is refused.
+    let is_root = rustix::process::getuid().is_root();
+    assert_eq!(output.status.success(), !is_root);
+    assert_eq!(few.check(Level::None).is_err(), is_root);
+    let refused = String::from_utf8_lossy(&output.stderr).contains("leave out --limit-processes");
+    assert_eq!(refused, is_root);
+    // Root cannot raise a limit again.
+    assert!(!succeeds(&small, "ulimit -Hf unlimited"));
 }
 
 #[test]
@@ -247,19 +254,21 @@ fn an_unknown_level_is_refused_with_those_that_there_are() {
 
 #[test]
 fn a_network_is_named_by_its_ports() {
-    let tcp = |connect: &[u16], listen: &[u16]| Network::Tcp {
+    let only = |connect: &[u16], listen: &[u16], udp| Network::Only {
         connect: connect.to_vec(),
         listen: listen.to_vec(),
+        udp,
     };
     for (text, network) in [
         ("all", Network::Unrestricted),
-        ("none", tcp(&[], &[])),
-        ("443", tcp(&[443], &[])),
-        ("80,listen:8000,443", tcp(&[80, 443], &[8000])),
+        ("none", only(&[], &[], false)),
+        ("443", only(&[443], &[], false)),
+        ("80,listen:8000,443,udp", only(&[80, 443], &[8000], true)),
+        ("udp", only(&[], &[], true)),
     ] {
         assert_eq!(text.parse::<Network>().unwrap(), network, "{text}");
     }
-    for text in ["", "none,80", "80,", "65536", "listen:", "loopback", "http"] {
+    for text in ["", "none,80", "80,", "65536", "listen:", "loopback", "http", "udp:53"] {
         assert!(text.parse::<Network>().is_err(), "{text}");
     }
 }

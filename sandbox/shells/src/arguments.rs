@@ -19,13 +19,14 @@ const USUAL_PART: u64 = 4;
 #[group(id = "shells")]
 pub struct ShellArguments {
     /// Refuse to start anything in the sandbox below this isolation level: none or landlock. With landlock, commands
-    /// and cells can write only below the workspace and the directory for temporary files
+    /// and cells can write only below the workspace and the directory for temporary files, and lose the privileges of
+    /// root. `sandbox doctor` shows what it keeps here
     #[arg(long, value_name = "LEVEL", default_value_t = Level::None)]
     pub require: Level,
 
-    /// TCP for commands: all, none, or the ports that they may connect to and listen on, such as 80,443,listen:8000.
-    /// UDP is not restricted. Anything but all needs --require landlock, and disables web pages for agents, and
-    /// cells, which need TCP within this machine
+    /// Network for commands: all, none, or the TCP ports that they may connect to and listen on, and udp, such as
+    /// 80,443,listen:8000,udp. Most name lookups need udp. Anything but all needs --require landlock, and disables web
+    /// pages for agents, and cells, which need TCP within this machine
     #[arg(long, value_name = "PORTS", default_value = "all")]
     pub network: Network,
 
@@ -37,7 +38,7 @@ pub struct ShellArguments {
     #[arg(long, value_name = "MIB", value_parser = value_parser!(u64).range(1..=MOST_MIB))]
     pub limit_memory: Option<u64>,
 
-    /// Processes of this user, including those outside the sandbox; root is not limited
+    /// Processes of this user, including those outside the sandbox; refused for root, whom Linux does not limit
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u64).range(1..))]
     pub limit_processes: Option<u64>,
 

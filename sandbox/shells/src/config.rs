@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use super::launch::confine::with_private_places;
 use super::ledger::{ShellId, Size};
 use crate::{Error, Result};
 use sandbox_isolation::{Confinement, Level, Policy};
@@ -66,7 +67,7 @@ impl Config {
 
     /// How to confine other programs by the policy of the shells; `None` if the policy restricts nothing.
     pub fn confinement(&self) -> Option<Confinement> {
-        let (launcher, policy) = (self.program.clone(), self.policy.clone());
+        let (launcher, policy) = (self.program.clone(), with_private_places(self, &self.policy));
         (!policy.is_empty()).then_some(Confinement { launcher, policy })
     }
 
@@ -92,6 +93,11 @@ impl Config {
 
     pub(crate) fn init_file(&self) -> PathBuf {
         self.root.join("init.bash")
+    }
+
+    /// The builtin in C that shells load.
+    pub(crate) fn builtin(&self) -> PathBuf {
+        self.root.join("builtin.so")
     }
 }
 

@@ -57,7 +57,7 @@ fn an_owner_with_an_unenforceable_policy_removes_nothing() {
         let mut owner = Owner::run(&home, "echo on; read -r x; echo \"got $x\"");
         owner.until_printed("on");
         owner.kill();
-        let network = Network::Tcp { connect: vec![], listen: vec![] };
+        let network = Network::Only { connect: vec![], listen: vec![], udp: false };
         let policy = Policy { network, ..Policy::default() };
         let refused = Shells::open(Config { policy, ..home.config() }).await.unwrap_err();
         assert!(refused.to_string().contains("cannot restrict TCP"), "{refused}");

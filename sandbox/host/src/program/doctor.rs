@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::{self, ExitCode};
 
 use sandbox_host::state;
-use sandbox_isolation::{self as isolation, Features};
+use sandbox_isolation::{self as isolation, Level, Wall};
 use sandbox_shells::{Config, ShellSpec, Shells};
 
 pub(super) fn run() -> anyhow::Result<ExitCode> {
@@ -27,7 +27,13 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
     }
     for support in isolation::probe() {
         match support.works {
-            Ok(features) => writeln!(out, "isolation {}: {}", support.level, describe(features))?,
+            Ok(features) if support.level == Level::Landlock => {
+                writeln!(out, "isolation {}: restricts commands and cells, which", support.level)?;
+                for wall in isolation::walls(features) {
+                    writeln!(out, "  {}", describe(wall))?;
+                }
+            }
+            Ok(_) => writeln!(out, "isolation {}: restricts nothing", support.level)?,
             Err(reason) => writeln!(out, "isolation {}: unavailable: {reason}", support.level)?,
         }
     }
@@ -45,17 +51,7 @@ async fn try_shell() -> anyhow::Result<()> {
     Ok(ended?)
 }
 
-fn describe(features: Features) -> String {
-    let Features { files, tcp, signals, unix_sockets } = features;
-    let parts = [
-        (files, "files"),
-        (tcp, "TCP ports"),
-        (unix_sockets, "Unix sockets"),
-        (signals, "signals"),
-    ];
-    let enforced = parts.iter().filter_map(|(enforced, name)| enforced.then_some(*name));
-    match enforced.collect::<Vec<_>>().as_slice() {
-        [] => "restricts nothing".into(),
-        names => format!("restricts {}", names.join(", ")),
-    }
+fn describe(Wall { attempt, holds, reason }: Wall) -> String {
+    let verb = if holds { "cannot" } else { "CAN" };
+    format!("{verb:6} {attempt} ({reason})")
 }

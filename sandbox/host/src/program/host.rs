@@ -165,8 +165,10 @@ async fn open(arguments: &HostArguments, directory: PathBuf) -> anyhow::Result<S
         }
         None => state::runtime_directory()?,
     };
-    let policy = arguments.shells.policy(&directory);
+    let mut policy = arguments.shells.policy(&directory);
     let root = state::root(&runtime, &arguments.session, &directory, &policy);
+    // The connection files lie beside the state directory.
+    policy.unreadable.push(runtime.clone());
     let shells = arguments.shells.config(&root, policy)?;
     let cells = CellSettings {
         python: arguments.kernel_python.clone(),

@@ -1,24 +1,28 @@
 //! Confined shells: the policy of a shell, and the launcher that applies it.
 //!
+//! A confined shell cannot read the state directory either, except for its own part of it, nor the directories in
+//! which daemons and sandboxes of this user keep connection files and state: with these it could act through a
+//! process that is not confined.
+//!
 //! The owner writes the policy into the shell's directory. The shell cannot change it there, because the state
-//! directory must be outside of everything that the policy or its isolation level makes writable. tmux then starts
+//! directory must be outside of everything that the policy makes writable. tmux then starts
 //! `sandbox enter DIR bash …` in the pane, which applies the policy and becomes the shell. tmux, the recorder and the
 //! process that waits for the shell are not confined.
 
 use std::{
     convert::Infallible,
+    env,
     ffi::OsString,
     fs::{self, Metadata},
     io,
+    os::fd::AsFd as _,
     os::unix::{
         ffi::{OsStrExt as _, OsStringExt as _},
         fs::MetadataExt as _,
     },
-    path::Path,
+    path::{Path, PathBuf},
     process,
 };
-
-use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::{Error, Result};
 use crate::{config::Config, ledger::ShellDir};
@@ -30,23 +34,23 @@ pub(crate) fn check(config: &Config, policy: &Policy) -> Result<()> {
     if policy.level == Level::None {
         return Ok(());
     }
+    let private = private_places();
     for path in &policy.writable {
         let place = path.metadata().map_err(Error::io("looking at a writable directory"))?;
+        let mut unreadable = policy.unreadable.iter().chain(&private);
+        if let Some(private) = unreadable.find(|it| it.exists() && lies_below(it, &place)) {
+            return Err(Error::Invalid(format!(
+                "{}, where daemons keep their connection files, is below {}, where the shell may write; choose \
+                 another workspace, or set XDG_RUNTIME_DIR or TMPDIR to a directory elsewhere",
+                private.display(),
+                path.display()
+            )));
+        }
         if lies_below(&config.root, &place) {
             return Err(Error::Invalid(format!(
                 "the state directory {} is below {}, where the shell may write; choose another for one of them",
                 config.root.display(),
                 path.display()
-            )));
-        }
-    }
-    for path in policy.level.isolation().always_writable() {
-        // A path that does not exist cannot be written to.
-        if fs::metadata(path).is_ok_and(|place| lies_below(&config.root, &place)) {
-            return Err(Error::Invalid(format!(
-                "the state directory {} is below {path}, where every confined shell may write; choose another \
-                 with --root or --state, or set XDG_RUNTIME_DIR",
-                config.root.display(),
             )));
         }
     }
@@ -61,11 +65,29 @@ fn lies_below(path: &Path, place: &Metadata) -> bool {
     path.ancestors().any(is_place)
 }
 
+fn private_places() -> Vec<PathBuf> {
+    isolation::private_places(|name| env::var_os(name).map(PathBuf::from))
+}
+
+/// The policy with everything private as unreadable. It is no part of the settings, from which the name of the
+/// state directory is made: it depends on what exists when a shell or the sandbox starts.
+pub(crate) fn with_private_places(config: &Config, policy: &Policy) -> Policy {
+    let mut policy = policy.clone();
+    if policy.level > Level::None {
+        policy.unreadable.extend(private_places());
+        policy.unreadable.push(config.root.clone());
+    }
+    policy
+}
+
 /// Writes the policy to a file; writes none if the policy restricts nothing.
-pub(crate) fn save(dir: &ShellDir, policy: &Policy) -> Result<()> {
+pub(crate) fn save(config: &Config, dir: &ShellDir, policy: &Policy) -> Result<()> {
     if policy.is_empty() {
         return Ok(());
     }
+    let mut policy = with_private_places(config, policy);
+    // The shell reads its start-up files and its commands.
+    policy.readable.extend([config.init_file(), config.builtin(), dir.path().to_owned()]);
     let mut bytes = Vec::new();
     for argument in policy.to_arguments() {
         bytes.extend_from_slice(argument.as_bytes());
@@ -88,6 +110,5 @@ pub fn enter(directory: &Path, command: Vec<OsString>) -> io::Result<Infallible>
     private_files::overwrite(&dir.pid(), format!("{}\n", process::id()).as_bytes())?;
     // The confined shell cannot open this file either; it inherits the descriptor.
     let exports = private_files::overwrite_beginning(&dir.exports(), b"")?;
-    fcntl_setfd(&exports, FdFlags::empty())?;
-    isolation::become_command(&policy, command)
+    isolation::become_command(&policy, command, Some(exports.as_fd()))
 }

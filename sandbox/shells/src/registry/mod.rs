@@ -108,7 +108,7 @@ impl Shells {
         // The files for the shells are written while tmux starts.
         let ((tmux, client), ()) = tokio::try_join!(starting, async {
             private_files::replace(&config.init_file(), INIT_BASH)
-                .and_then(|()| private_files::replace(&config.root.join("builtin.so"), BUILTIN))
+                .and_then(|()| private_files::replace(&config.builtin(), BUILTIN))
                 .map_err(writing())
         })?;
         Ok((owner_pipe, Server { tmux, client }))
@@ -273,7 +273,7 @@ impl Shells {
 
     async fn start(&self, launcher: Launcher, spec: &ShellSpec, policy: &Policy) -> Result<Shell> {
         const FIRST: Seq = 0;
-        confine::save(&launcher.dir, policy)?;
+        confine::save(&launcher.config, &launcher.dir, policy)?;
         launcher.write_start(&spec.cwd, &spec.environment)?;
         let dir = &launcher.dir;
         for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
