@@ -4,7 +4,9 @@ use std::{io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use openhands_edge::action_server;
+use sandbox_host::work;
 use sandbox_shells::Helper;
+use sandbox_worker::Assignment;
 
 use crate::host::{HostArguments, host};
 use crate::serve::{ServeArguments, serve};
@@ -26,6 +28,9 @@ enum Command {
     /// Edit files as lines of JSON on stdin say; started by kernels
     #[command(hide = true)]
     Edit,
+    /// Do one job under limits of time and memory; started by this program
+    #[command(hide = true)]
+    Work(Assignment),
     #[command(flatten)]
     Helper(Helper),
 }
@@ -38,6 +43,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(action_server::edit_lines(io::stdin().lock(), io::stdout().lock()))?;
         }
+        Command::Work(assignment) => work(&assignment)?,
         Command::Helper(helper) => helper.run()?,
     }
     Ok(ExitCode::SUCCESS)

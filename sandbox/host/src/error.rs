@@ -8,6 +8,7 @@ use sandbox_cells::Error as CellError;
 use sandbox_files::Error as FileError;
 use sandbox_pages::Error as PageError;
 use sandbox_shells::Error as ShellError;
+use sandbox_worker::Error as WorkError;
 use serde_json::{Map, json};
 
 /// The error of a shell.
@@ -103,6 +104,22 @@ pub(crate) fn cell(error: CellError) -> WireError {
         _ => (ErrorKind::InternalError, "system"),
     };
     with_reason(kind, error.to_string(), reason)
+}
+
+/// The error of a helper process: `what` was done there, and `remedy` is what the caller can do.
+pub(crate) fn work(what: &str, error: WorkError, remedy: &str) -> WireError {
+    let (kind, reason) = match &error {
+        WorkError::TookTooLong { .. } => (ErrorKind::Timeout, "tookTooLong"),
+        WorkError::TooMuchMemory { .. } => (ErrorKind::NotAllowed, "tooMuchMemory"),
+        WorkError::TooLong { .. } => (ErrorKind::OversizedResponse, "tooLong"),
+        WorkError::Crashed { .. } => (ErrorKind::InternalError, "crashed"),
+        WorkError::Unusable { .. } => (ErrorKind::InternalError, "system"),
+    };
+    let message = match &error {
+        WorkError::Unusable { .. } => format!("{what} failed: {error}"),
+        _ => format!("{what} failed, because {error}: {remedy}"),
+    };
+    with_reason(kind, message, reason)
 }
 
 /// The error of rendering pages.

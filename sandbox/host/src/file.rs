@@ -1,4 +1,7 @@
-//! Serves `file/*`: the files of the workspace. Each operation runs on a blocking thread.
+//! Serves `file/*`: the files of the workspace. Each operation runs on a blocking thread, except
+//! those in [`search`], which helper processes carry out.
+
+mod search;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,28 +9,31 @@ use std::time::SystemTime;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::file::{
-    self, CopyResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams, GrepResult,
-    HashResult, MakeDirectoryParams, PathParams, RemoveParams, SearchParams, StatParams,
-    StatResult, TransferParams,
+    self, CopyResult, FileEntry, FileKind, HashResult, MakeDirectoryParams, PathParams,
+    RemoveParams, StatParams, StatResult, TransferParams,
 };
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::{
-    Case, Content, Depth, Destination, Edit, Edited, Editor, Existing, Filter, Grep, Kind,
-    LineRange, Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace,
-    WorkspacePath, WriteOptions, check_limit, create_directory, glob, grep, hash, list,
-    read_any_versioned, read_bytes, remove_directory, set_mode, stat, unified_diff,
+    Content, Depth, Destination, Edit, Edited, Editor, Existing, Kind, LineRange, Links,
+    ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace, WorkspacePath,
+    WriteOptions, check_limit, create_directory, hash, list, read_any_versioned, read_bytes,
+    remove_directory, set_mode, stat, unified_diff,
 };
+use sandbox_worker::Worker;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
+
+pub(crate) use search::SearchJob;
 
 use crate::error::{self, invalid};
 use crate::{Answer, printed, read_params, unknown};
 
 /// How many operations run at once; further ones wait.
 const MAX_OPERATIONS: usize = 8;
-/// Default limit of a search.
-const DEFAULT_RESULTS: usize = 1000;
+/// How many helper processes run at once. They do not count as operations: searches that take long
+/// must not hold up everything else.
+const MAX_HELPERS: usize = 4;
 /// Limit of a read, whatever the caller asks for. A connection refuses answers long before that.
 const MAX_READ_BYTES: u64 = file::VERSIONED_BYTES;
 /// Lines of context in a diff.
@@ -41,15 +47,19 @@ pub struct FileService {
     /// lives.
     editor: Arc<Editor>,
     permits: Arc<Semaphore>,
+    worker: Worker,
+    helpers: Semaphore,
 }
 
 impl FileService {
-    /// Serves the files of this workspace.
-    pub fn new(workspace: Workspace) -> Self {
+    /// Serves the files of this workspace. The worker's program must know [`work`](crate::work).
+    pub fn new(workspace: Workspace, worker: Worker) -> Self {
         Self {
             workspace,
             editor: Arc::default(),
             permits: Arc::new(Semaphore::new(MAX_OPERATIONS)),
+            worker,
+            helpers: Semaphore::new(MAX_HELPERS),
         }
     }
 
@@ -66,8 +76,7 @@ impl FileService {
             Edit::NAME => self.carry_out::<Edit>(params, FileService::edit).await,
             Undo::NAME => self.carry_out::<Undo>(params, FileService::undo).await,
             List::NAME => self.carry_out::<List>(params, FileService::list).await,
-            Glob::NAME => self.carry_out::<Glob>(params, FileService::glob).await,
-            Grep::NAME => self.carry_out::<Grep>(params, FileService::grep).await,
+            Glob::NAME | Grep::NAME => self.search(method, params).await,
             Stat::NAME => self.carry_out::<Stat>(params, FileService::stat).await,
             Hash::NAME => self.carry_out::<Hash>(params, FileService::hash).await,
             MakeDirectory::NAME => {
@@ -105,6 +114,12 @@ impl FileService {
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
             Err(ErrorKind::InternalError.error("the operation on this file panicked"))
         })
+    }
+
+    /// Runs an operation in a helper process, which is killed when the future is dropped.
+    async fn search(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        let _permit = self.helpers.acquire().await;
+        search::in_helper(&self.worker, &self.workspace, method, params).await
     }
 
     fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
@@ -205,40 +220,6 @@ impl FileService {
             hidden_left_out: listing.hidden_left_out,
             truncated: listing.truncated,
             unreadable: listing.unreadable.iter().map(|path| shown(path)).collect(),
-        })
-    }
-
-    fn glob(&self, params: SearchParams) -> Result<GlobResult, WireError> {
-        let filter = Filter { hidden: params.hidden, ignored: params.ignored };
-        let limit = params.limit.unwrap_or(DEFAULT_RESULTS);
-        let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
-        let found = found.map_err(error::file)?;
-        let paths = found.paths.iter().map(|path| shown(path)).collect();
-        Ok(GlobResult { paths, truncated: found.truncated, unreadable: found.unreadable })
-    }
-
-    fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
-        let SearchParams { path, pattern, hidden, ignored, limit } = params.search;
-        let query = Grep {
-            pattern,
-            literal: params.literal,
-            case: if params.ignore_case { Case::Insensitive } else { Case::Sensitive },
-            files: params.files,
-            context: params.context,
-            filter: Filter { hidden, ignored },
-            limit: limit.unwrap_or(DEFAULT_RESULTS),
-        };
-        let grepped = grep(&self.path(&path)?, &query).map_err(error::file)?;
-        let lines = grepped.lines.into_iter().map(|line| GrepLine {
-            path: shown(&line.path),
-            line: line.line,
-            text: line.text,
-            matches: line.matches,
-        });
-        Ok(GrepResult {
-            lines: lines.collect(),
-            truncated: grepped.truncated,
-            unreadable: grepped.unreadable,
         })
     }
 
@@ -363,7 +344,8 @@ mod tests {
     #[tokio::test]
     #[allow(clippy::await_holding_lock, reason = "the other holder has a thread of its own")]
     async fn an_abandoned_operation_counts_until_it_has_ended() {
-        let service = Arc::new(FileService::new(Workspace::whole_file_system()));
+        let service =
+            Arc::new(FileService::new(Workspace::whole_file_system(), Worker::new("none")));
         let gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
         let caller = {
             let service = Arc::clone(&service);

@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Parser, Subcommand};
+use sandbox_host::work;
 use sandbox_pages::{Browser, CHROMIUM, Page, Renderer, Source, answer_request};
 use sandbox_shells::Helper;
+use sandbox_worker::Assignment;
 
 /// Shells, files, cells and web pages for agents.
 #[derive(Debug, Parser)]
@@ -48,6 +50,9 @@ enum Command {
     /// Render the page that a line of JSON on stdin asks for; started by `sandbox host`
     #[command(hide = true)]
     ShowPage,
+    /// Do one job under limits of time and memory; started by `sandbox host`
+    #[command(hide = true)]
+    Work(Assignment),
     #[command(flatten)]
     Helper(Helper),
 }
@@ -68,6 +73,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             block_on(browse(Browser { chromium, renderer: Renderer::InProcess }, url, limit))
         }
         Command::Doctor => doctor::run(),
+        Command::Work(assignment) => {
+            work(&assignment)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::ShowPage => match answer_request()? {
             true => Ok(ExitCode::SUCCESS),
             false => Ok(ExitCode::FAILURE),

@@ -212,3 +212,30 @@ async fn a_page_is_one_of_the_web_or_a_file_of_the_workspace() {
     assert!(failed["error"].is_string(), "{failed}");
     fixture.end().await;
 }
+
+/// What the parsers cannot survive ends a helper process at most, and other calls are answered
+/// meanwhile.
+#[tokio::test]
+async fn a_hostile_search_ends_nothing_but_itself() {
+    let fixture = Fixture::new().await;
+    let work = fixture.home.work();
+    fs::write(work.join("a.txt"), "needle\n").unwrap();
+    fs::write(work.join(".ignore"), "{".repeat(100_000)).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", work.join(".gitignore")).unwrap();
+    fs::create_dir(work.join(".git")).unwrap();
+    let hostile = ["{".repeat(250), "?".repeat(1_000_000), "[".repeat(8 << 20)];
+    for pattern in hostile {
+        let refused = fixture.refused("file/glob", json!({"path": ".", "pattern": pattern})).await;
+        assert_eq!(refused, json!(["InvalidParams", "badPattern"]));
+        let grep = json!({"path": ".", "pattern": pattern.replace('?', "(")});
+        assert_eq!(
+            fixture.refused("file/grep", grep).await,
+            json!(["InvalidParams", "badPattern"])
+        );
+    }
+    let found = fixture.call("file/grep", json!({"path": ".", "pattern": "needle"})).await;
+    assert_eq!(found["lines"][0]["path"], "a.txt");
+    let found = fixture.call("file/glob", json!({"path": ".", "pattern": "*"})).await;
+    assert_eq!(found["paths"], json!(["a.txt"]));
+    fixture.end().await;
+}
