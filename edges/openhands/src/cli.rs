@@ -3,6 +3,7 @@
 use std::{io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use openhands_edge::action::GrammarJob;
 use openhands_edge::action_server;
 use sandbox_host::work;
 use sandbox_shells::Helper;
@@ -43,7 +44,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(action_server::edit_lines(io::stdin().lock(), io::stdout().lock()))?;
         }
-        Command::Work(assignment) => work(&assignment)?,
+        Command::Work(assignment) => match assignment.carry_out::<GrammarJob>() {
+            Some(done) => done?,
+            None => work(&assignment)?,
+        },
         Command::Helper(helper) => helper.run()?,
     }
     Ok(ExitCode::SUCCESS)

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use bridge_protocol::methods::shell::ShellName;
 use clap::{Args, ValueEnum};
-use openhands_edge::action::Settings;
+use openhands_edge::action::{Grammar, Settings};
 use openhands_edge::action_server::{self, Access, EditorSettings, Plugins, WithoutKey};
 use rustix::fs as system_files;
 use sandbox_files::Workspace;
@@ -20,6 +20,7 @@ use sandbox_host::CellSettings;
 use sandbox_isolation::{Level, Network, Policy};
 use sandbox_pages::{Browser, CHROMIUM, Renderer};
 use sandbox_shells::{Config, ShellArguments, default_root};
+use sandbox_worker::Worker;
 use sha2::{Digest as _, Sha256};
 use tokio::{
     net::TcpListener,
@@ -152,7 +153,7 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let shells = arguments.shells.config(&state, arguments.shells.policy(&cwd))?;
         let actions = Settings {
             main: ShellName(main_shell(&name, &shells.policy)),
-            bash: shells.bash.clone(),
+            grammar: Grammar::new(&shells.bash, Worker::new(&shells.program)),
             quiet: Duration::from_secs(arguments.no_change_timeout),
             pages: has_pages(&arguments, &shells),
         };
