@@ -18,7 +18,7 @@ use rustix::fs as system_files;
 use sandbox_files::Workspace;
 use sandbox_host::CellSettings;
 use sandbox_isolation::{Level, Network, Policy};
-use sandbox_pages::{Browser, CHROMIUM, Renderer};
+use sandbox_pages::{Browser, CHROMIUM};
 use sandbox_shells::{Config, ShellArguments, default_root};
 use sandbox_worker::Worker;
 use sha2::{Digest as _, Sha256};
@@ -214,7 +214,7 @@ fn sandbox(
         workspace,
         browser: has_pages(arguments, &shells).then(|| Browser {
             chromium: arguments.browser_program.clone(),
-            renderer: Renderer::InProcess,
+            worker: Worker::new(&shells.program),
         }),
         cells: has(Plugin::Jupyter).then(|| CellSettings {
             python: arguments.kernel_python.clone(),

@@ -6,7 +6,6 @@ use std::io;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_cells::Error as CellError;
 use sandbox_files::Error as FileError;
-use sandbox_pages::Error as PageError;
 use sandbox_shells::Error as ShellError;
 use sandbox_worker::Error as WorkError;
 use serde_json::{Map, json};
@@ -120,15 +119,6 @@ pub(crate) fn work(what: &str, error: WorkError, remedy: &str) -> WireError {
         _ => format!("{what} failed, because {error}: {remedy}"),
     };
     with_reason(kind, message, reason)
-}
-
-/// The error of rendering pages.
-pub(crate) fn page(error: PageError) -> WireError {
-    let (kind, reason) = match &error {
-        PageError::Missing => (ErrorKind::NotAllowed, "unavailable"),
-        PageError::Failed { .. } => (ErrorKind::InternalError, "system"),
-    };
-    with_reason(kind, error.to_string(), reason)
 }
 
 /// The error for an invalid parameter.

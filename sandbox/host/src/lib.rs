@@ -35,7 +35,7 @@ use bridge_protocol::methods::{
 };
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::Workspace;
-use sandbox_pages::Browser;
+use sandbox_pages::{Browser, HtmlJob, PageJob};
 use sandbox_shells::Config;
 use sandbox_worker::{Assignment, Worker};
 use serde_json::value::{RawValue, to_raw_value};
@@ -206,7 +206,10 @@ impl Sandbox {
 /// Carries out a job that a sandbox has given to a helper process. Each program that opens a sandbox
 /// has this behind the subcommand `work`.
 pub fn work(assignment: &Assignment) -> io::Result<()> {
-    let done = assignment.carry_out::<SearchJob>();
+    let done = assignment
+        .carry_out::<SearchJob>()
+        .or_else(|| assignment.carry_out::<PageJob>())
+        .or_else(|| assignment.carry_out::<HtmlJob>());
     done.unwrap_or_else(|| Err(assignment.unknown()))
 }
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use sandbox_files::Workspace;
 use sandbox_host::{Answer, Caller, CellSettings, Sandbox, Settings};
-use sandbox_pages::{Browser, Renderer};
+use sandbox_pages::Browser;
 use sandbox_shells::Config;
 use sandbox_test_support::{Home, kernel_python, serve_page, within};
+use sandbox_worker::Worker;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -38,7 +39,7 @@ impl Fixture {
             }),
             browser: Some(Browser {
                 chromium: "/no/such/browser".into(),
-                renderer: Renderer::InProcess,
+                worker: Worker::new(env!("CARGO_BIN_EXE_sandbox")),
             }),
         };
         let sandbox = within("opening the sandbox", Sandbox::open(settings)).await.unwrap();
@@ -237,5 +238,24 @@ async fn a_hostile_search_ends_nothing_but_itself() {
     assert_eq!(found["lines"][0]["path"], "a.txt");
     let found = fixture.call("file/glob", json!({"path": ".", "pattern": "*"})).await;
     assert_eq!(found["paths"], json!(["a.txt"]));
+    fixture.end().await;
+}
+
+/// The renderer never ends on the first page, and takes quadratic time for the second.
+#[tokio::test]
+async fn a_hostile_page_ends_nothing_but_itself() {
+    let fixture = Fixture::new().await;
+    let shown = async |html: &str| {
+        fs::write(fixture.home.work().join("page.html"), html).unwrap();
+        let params = json!({"url": "page.html", "limitMs": 2000});
+        let page = fixture.call("page/browse", params).await;
+        page["error"].as_str().unwrap_or_default().to_owned()
+    };
+    let endless = shown("<table><td><dd><pre>&#9;").await;
+    assert!(endless.contains("took longer"), "{endless:?}");
+    let deep = shown(&"<div>".repeat(100_000)).await;
+    assert!(deep.contains("levels deep"), "{deep:?}");
+    assert_eq!(shown("<table><td><dd><pre>\t").await, "");
+    assert_eq!(shown(PAGE).await, "");
     fixture.end().await;
 }
