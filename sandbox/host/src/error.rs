@@ -14,6 +14,7 @@ use serde_json::{Map, json};
 pub(crate) fn shell(error: ShellError) -> WireError {
     let (kind, reason) = match &error {
         ShellError::Invalid(_) => (ErrorKind::InvalidParams, "invalid"),
+        ShellError::TerminalSize { .. } => (ErrorKind::InvalidParams, "terminalSize"),
         ShellError::ShellExists(_) => (ErrorKind::Conflict, "exists"),
         ShellError::ShellClosed(_) => (ErrorKind::NotFound, "closed"),
         ShellError::Busy { .. } => (ErrorKind::Conflict, "busy"),
