@@ -1,7 +1,7 @@
 //! Serves `file/*`: the files of the workspace. Each operation runs on a blocking thread, except
-//! those in [`search`], which helper processes carry out.
+//! those in [`long`], which helper processes carry out.
 
-mod search;
+mod long;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use sandbox_worker::Worker;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
-pub(crate) use search::SearchJob;
+pub(crate) use long::LongJob;
 
 use crate::error::{self, invalid};
 use crate::{Answer, printed, read_params, unknown};
@@ -66,17 +66,19 @@ impl FileService {
     /// Answers one call of a `file/*` tool.
     pub async fn answer(self: &Arc<Self>, method: &str, params: Option<&RawValue>) -> Answer {
         use file::{
-            Copy, Edit, Glob, Grep, Hash, List, MakeDirectory, Move, Read, Remove, RemoveDirectory,
-            Stat, Undo, Write,
+            Copy, Edit, Hash, List, MakeDirectory, Move, Read, Remove, RemoveDirectory, Stat, Undo,
+            Write,
         };
 
+        if long::takes_long(&self.workspace, method, params) {
+            return self.run_helper(method, params).await;
+        }
         match method {
             Read::NAME => self.carry_out::<Read>(params, FileService::read).await,
             Write::NAME => self.carry_out::<Write>(params, FileService::write).await,
             Edit::NAME => self.carry_out::<Edit>(params, FileService::edit).await,
             Undo::NAME => self.carry_out::<Undo>(params, FileService::undo).await,
             List::NAME => self.carry_out::<List>(params, FileService::list).await,
-            Glob::NAME | Grep::NAME => self.search(method, params).await,
             Stat::NAME => self.carry_out::<Stat>(params, FileService::stat).await,
             Hash::NAME => self.carry_out::<Hash>(params, FileService::hash).await,
             MakeDirectory::NAME => {
@@ -117,44 +119,13 @@ impl FileService {
     }
 
     /// Runs an operation in a helper process, which is killed when the future is dropped.
-    async fn search(&self, method: &str, params: Option<&RawValue>) -> Answer {
+    async fn run_helper(&self, method: &str, params: Option<&RawValue>) -> Answer {
         let _permit = self.helpers.acquire().await;
-        search::in_helper(&self.worker, &self.workspace, method, params).await
+        long::in_helper(&self.worker, &self.workspace, method, params).await
     }
 
     fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
-        let path = self.path(&params.path)?;
-        let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(MAX_READ_BYTES);
-        if params.raw {
-            let bytes = read_bytes(&path, limit).map_err(error::file)?;
-            let version = Some(wire_version(Version::of(&bytes)));
-            return Ok(file::ReadResult::Raw { base64: BASE64_STANDARD.encode(bytes), version });
-        }
-        let range = match (params.first_line, params.last_line, params.tail) {
-            (None, None, None) => LineRange::All,
-            (None, None, Some(count)) => LineRange::Last(count),
-            (first, last, None) => LineRange::Between { first: first.unwrap_or(1), last },
-            _ => return Err(invalid("give either tail, or firstLine and lastLine")),
-        };
-        let read = read_any_versioned(&path, range, limit).map_err(error::file)?;
-        let version = read.version.map(wire_version);
-        Ok(match read.content {
-            Content::Text(text) => file::ReadResult::Text {
-                text: text.content,
-                first_line: text.first_line,
-                total_lines: text.total_lines,
-                encoding: text.encoding.name().to_owned(),
-                version,
-            },
-            Content::Media { media_type, bytes } => file::ReadResult::Media {
-                media_type: media_type.to_owned(),
-                base64: BASE64_STANDARD.encode(bytes),
-                version,
-            },
-            Content::Binary { media_type, size } => {
-                file::ReadResult::Binary { media_type: media_type.to_owned(), size, version }
-            }
-        })
+        read(&self.workspace, params)
     }
 
     fn write(&self, params: file::WriteParams) -> Result<file::WriteResult, WireError> {
@@ -243,12 +214,7 @@ impl FileService {
     }
 
     fn hash(&self, params: PathParams) -> Result<HashResult, WireError> {
-        let hashed = hash(&self.path(&params.path)?).map_err(error::file)?;
-        Ok(HashResult {
-            sha256: hashed.sha256.to_string(),
-            size: hashed.size,
-            version: hashed.version.map(wire_version),
-        })
+        hash_file(&self.workspace, params)
     }
 
     fn make_directory(&self, params: MakeDirectoryParams) -> Result<Empty, WireError> {
@@ -279,6 +245,50 @@ impl FileService {
     fn path(&self, path: &str) -> Result<WorkspacePath, WireError> {
         self.workspace.path(path).map_err(error::file)
     }
+}
+
+fn read(workspace: &Workspace, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
+    let path = workspace.path(&params.path).map_err(error::file)?;
+    let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(MAX_READ_BYTES);
+    if params.raw {
+        let bytes = read_bytes(&path, limit).map_err(error::file)?;
+        let version = Some(wire_version(Version::of(&bytes)));
+        return Ok(file::ReadResult::Raw { base64: BASE64_STANDARD.encode(bytes), version });
+    }
+    let range = match (params.first_line, params.last_line, params.tail) {
+        (None, None, None) => LineRange::All,
+        (None, None, Some(count)) => LineRange::Last(count),
+        (first, last, None) => LineRange::Between { first: first.unwrap_or(1), last },
+        _ => return Err(invalid("give either tail, or firstLine and lastLine")),
+    };
+    let read = read_any_versioned(&path, range, limit).map_err(error::file)?;
+    let version = read.version.map(wire_version);
+    Ok(match read.content {
+        Content::Text(text) => file::ReadResult::Text {
+            text: text.content,
+            first_line: text.first_line,
+            total_lines: text.total_lines,
+            encoding: text.encoding.name().to_owned(),
+            version,
+        },
+        Content::Media { media_type, bytes } => file::ReadResult::Media {
+            media_type: media_type.to_owned(),
+            base64: BASE64_STANDARD.encode(bytes),
+            version,
+        },
+        Content::Binary { media_type, size } => {
+            file::ReadResult::Binary { media_type: media_type.to_owned(), size, version }
+        }
+    })
+}
+
+fn hash_file(workspace: &Workspace, params: PathParams) -> Result<HashResult, WireError> {
+    let hashed = hash(&workspace.path(&params.path).map_err(error::file)?).map_err(error::file)?;
+    Ok(HashResult {
+        sha256: hashed.sha256.to_string(),
+        size: hashed.size,
+        version: hashed.version.map(wire_version),
+    })
 }
 
 fn edit_result(path: &str, edited: &Edited) -> file::EditResult {

@@ -46,7 +46,7 @@ pub use file::FileService;
 pub use shell::{MAX_SHELLS, ShellService};
 
 use cell::CellService;
-use file::SearchJob;
+use file::LongJob;
 use page::PageService;
 
 /// The result of a call as text, or its error.
@@ -207,7 +207,7 @@ impl Sandbox {
 /// has this behind the subcommand `work`.
 pub fn work(assignment: &Assignment) -> io::Result<()> {
     let done = assignment
-        .carry_out::<SearchJob>()
+        .carry_out::<LongJob>()
         .or_else(|| assignment.carry_out::<PageJob>())
         .or_else(|| assignment.carry_out::<HtmlJob>());
     done.unwrap_or_else(|| Err(assignment.unknown()))

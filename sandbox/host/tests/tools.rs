@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -257,5 +258,39 @@ async fn a_hostile_page_ends_nothing_but_itself() {
     assert!(deep.contains("levels deep"), "{deep:?}");
     assert_eq!(shown("<table><td><dd><pre>\t").await, "");
     assert_eq!(shown(PAGE).await, "");
+    fixture.end().await;
+}
+
+/// Line 2 of this file is never found: it has 8 TiB and no line end.
+#[tokio::test]
+async fn reading_through_a_huge_file_holds_up_nothing_and_ends_with_its_caller() {
+    let fixture = Fixture::new().await;
+    let mut huge = fs::File::create(fixture.home.work().join("huge")).unwrap();
+    // Its beginning looks like text.
+    huge.write_all(&[b'x'; 1 << 20]).unwrap();
+    huge.set_len(1 << 43).unwrap();
+    fs::write(fixture.home.work().join("small"), "a\nb\n").unwrap();
+    let params = to_raw_value(&json!({"path": "huge", "firstLine": 2})).unwrap();
+    let caller = Caller::without_progress();
+    let read = || Box::pin(fixture.sandbox.answer("file/read", Some(&params), &caller));
+    let mut reads: Vec<_> = (0..10).map(|_| read()).collect();
+    let mut others = Box::pin(async {
+        for _ in 0..5 {
+            fixture.call("file/stat", json!({"path": "huge"})).await;
+            let small = json!({"path": "small", "firstLine": 2});
+            assert_eq!(fixture.call("file/read", small).await["text"], "b\n");
+        }
+    });
+    std::future::poll_fn(|context| {
+        for read in &mut reads {
+            assert!(read.as_mut().poll(context).is_pending(), "there is no such line");
+        }
+        others.as_mut().poll(context)
+    })
+    .await;
+    drop((reads, others));
+    // The helpers are free again.
+    let found = fixture.call("file/glob", json!({"path": ".", "pattern": "s*"})).await;
+    assert_eq!(found["paths"], json!(["small"]));
     fixture.end().await;
 }
