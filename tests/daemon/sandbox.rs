@@ -67,6 +67,13 @@ fn a_shell_is_created_as_asked_and_others_must_exist(placement: Placement) {
         ("shell/create", json!({"cwd": "../.."}), "OutsideWorkspace", "escapes"),
         ("shell/create", json!({"cwd": "missing"}), "NotFound", "noSuchPath"),
         ("shell/create", json!({"shell": "a b"}), "InvalidParams", "invalid"),
+        ("shell/create", json!({"columns": 10000, "rows": 10000}), "InvalidParams", "terminalSize"),
+        (
+            "shell/resize",
+            json!({"shell": "s1", "columns": 1001, "rows": 48}),
+            "InvalidParams",
+            "terminalSize",
+        ),
         ("shell/run", json!({"shell": "s2", "command": "true"}), "NotFound", "noSuchShell"),
         ("shell/run", json!({"command": "a\u{0}b"}), "InvalidParams", "invalid"),
         ("shell/run", json!({"command": "true", "limitMs": -1}), "InvalidParams", "invalid"),

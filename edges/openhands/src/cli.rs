@@ -3,8 +3,11 @@
 use std::{io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use openhands_edge::action::GrammarJob;
 use openhands_edge::action_server;
+use sandbox_host::work;
 use sandbox_shells::Helper;
+use sandbox_worker::Assignment;
 
 use crate::host::{HostArguments, host};
 use crate::key::{self, KeyArguments};
@@ -29,6 +32,9 @@ enum Command {
     /// Edit files as lines of JSON on stdin say; started by kernels
     #[command(hide = true)]
     Edit,
+    /// Do one job under limits of time and memory; started by this program
+    #[command(hide = true)]
+    Work(Assignment),
     #[command(flatten)]
     Helper(Helper),
 }
@@ -42,6 +48,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(action_server::edit_lines(io::stdin().lock(), io::stdout().lock()))?;
         }
+        Command::Work(assignment) => match assignment.carry_out::<GrammarJob>() {
+            Some(done) => done?,
+            None => work(&assignment)?,
+        },
         Command::Helper(helper) => helper.run()?,
     }
     Ok(ExitCode::SUCCESS)

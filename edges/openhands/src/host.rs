@@ -12,8 +12,10 @@ use bridge_protocol::methods::action::{Cancel as CancelAction, Execute, OutputPi
 use bridge_protocol::methods::{MethodType, RegisterParams, names_of};
 use bridge_protocol::{ErrorKind, WireError};
 use clap::Args;
+use openhands_edge::action::Grammar;
 use openhands_edge::service::{ActionService, Caller, Departure};
 use openhands_edge::tools::BrokerTools;
+use sandbox_worker::Worker;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,8 +48,10 @@ pub(crate) fn host(arguments: HostArguments) -> anyhow::Result<ExitCode> {
         let stream =
             inherited_stream(arguments.connection_fd).context("opening --connection-fd")?;
         let host = Host::over(stream, registration(), options).await.context("registering")?;
+        let worker = Worker::of_this_program().context("finding this program")?;
+        let grammar = Grammar::new("bash", worker);
         let connect = move |route| BrokerTools::new(client.clone(), route);
-        let service = Arc::new(ActionService::new(connect, arguments.action_traces));
+        let service = Arc::new(ActionService::new(connect, grammar, arguments.action_traces));
         let serving = host.serve(move |request| {
             let service = Arc::clone(&service);
             async move { answer(&service, &request).await }

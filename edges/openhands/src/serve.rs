@@ -12,14 +12,15 @@ use std::{
 use anyhow::{Context as _, ensure};
 use bridge_protocol::methods::shell::ShellName;
 use clap::{Args, ValueEnum};
-use openhands_edge::action::Settings;
+use openhands_edge::action::{Grammar, Settings};
 use openhands_edge::action_server::{self, Access, EditorSettings, Plugins};
 use rustix::fs as system_files;
 use sandbox_files::Workspace;
 use sandbox_host::{CellSettings, state};
 use sandbox_isolation::{Level, Network, Policy};
-use sandbox_pages::{Browser, CHROMIUM, Renderer};
+use sandbox_pages::{Browser, CHROMIUM};
 use sandbox_shells::{Config, ShellArguments};
+use sandbox_worker::Worker;
 use sha2::{Digest as _, Sha256};
 use tokio::{
     net::TcpListener,
@@ -168,7 +169,7 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let shells = arguments.shells.config(&root, arguments.shells.policy(&cwd))?;
         let actions = Settings {
             main: ShellName(main_shell(&name, &shells.policy)),
-            bash: shells.bash.clone(),
+            grammar: Grammar::new(&shells.bash, Worker::new(&shells.program)),
             quiet: Duration::from_secs(arguments.no_change_timeout),
             pages: has_pages(&arguments, &shells),
         };
@@ -238,7 +239,7 @@ fn sandbox(
         workspace,
         browser: has_pages(arguments, &shells).then(|| Browser {
             chromium: arguments.browser_program.clone(),
-            renderer: Renderer::InProcess,
+            worker: Worker::new(&shells.program),
         }),
         cells: has(Plugin::Jupyter).then(|| CellSettings {
             python: arguments.kernel_python.clone(),

@@ -7,7 +7,6 @@
 //! ends only the wait.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,8 +22,8 @@ use serde_json::{Map, json};
 use tokio::sync::mpsc;
 
 use crate::action::{
-    self, Action, ActionError, Cancellation, ErrorKind as ActionErrorKind, Executor, Request, Run,
-    RunIn, Settings, Watch,
+    self, Action, ActionError, Cancellation, ErrorKind as ActionErrorKind, Executor, Grammar,
+    Request, Run, RunIn, Settings, Watch,
 };
 use crate::event::{self, ErrorForm, Event, Malformed};
 use crate::tools::{Route, Tools};
@@ -63,6 +62,7 @@ type Agents<T> = HashMap<(String, Route), Arc<Executor<T>>>;
 pub struct ActionService<T> {
     /// Makes the tools of the runtime that a route leads to.
     connect: Box<dyn Fn(Route) -> T + Send + Sync>,
+    grammar: Grammar,
     form: ErrorForm,
     agents: Mutex<Agents<T>>,
     /// Running actions that have an id, for `action/cancel`.
@@ -79,8 +79,13 @@ impl<T> std::fmt::Debug for ActionService<T> {
 
 impl<T: Tools> ActionService<T> {
     /// `connect` makes the tools for a route. With `traces`, errors contain where they come from.
-    pub fn new(connect: impl Fn(Route) -> T + Send + Sync + 'static, traces: bool) -> Self {
+    pub fn new(
+        connect: impl Fn(Route) -> T + Send + Sync + 'static,
+        grammar: Grammar,
+        traces: bool,
+    ) -> Self {
         Self {
+            grammar,
             connect: Box::new(connect),
             form: ErrorForm { typed: true, traces },
             agents: Mutex::default(),
@@ -173,8 +178,8 @@ impl<T: Tools> ActionService<T> {
             let reason = format!("there are {MAX_AGENTS} agents already: close the shells of some");
             return Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"));
         }
-        let settings =
-            Settings { main: shell, bash: PathBuf::from("bash"), quiet: QUIET, pages: true };
+        let grammar = self.grammar.clone();
+        let settings = Settings { main: shell, grammar, quiet: QUIET, pages: true };
         let agent = Arc::new(Executor::new(settings, (self.connect)(route)));
         agents.insert(key, Arc::clone(&agent));
         Ok(agent)

@@ -21,9 +21,11 @@ mod exclusive;
 mod file_locks;
 mod hash;
 mod history;
+mod ignore_rules;
 mod lines;
 mod list;
 mod media;
+mod pattern;
 mod read;
 mod root;
 mod search;
@@ -44,6 +46,7 @@ pub use history::{HISTORY_BYTES, HISTORY_PER_FILE};
 pub use lines::{LINES_REPORTED, distinct_lines, line_count, line_ends, numbered, select_lines};
 pub use list::{Depth, ListOptions, ListedEntry, Listing, list};
 pub use media::{media_type_by_content, media_type_by_name};
+pub use pattern::{GLOB_BYTES, GLOB_CHOICES, REGEX_BYTES};
 pub use read::{
     Content, LineRange, READ_BYTES, Text, open_file, read_any, read_any_versioned, read_bytes,
     read_text,

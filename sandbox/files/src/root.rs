@@ -18,6 +18,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -90,6 +91,23 @@ impl Workspace {
     /// absolute.
     pub fn whole_file_system() -> Self {
         Self { root: Arc::new(Root::Everything) }
+    }
+
+    /// The current directory of this process as a confined workspace. `at` is its path as other
+    /// processes know it.
+    pub fn of_current_directory(at: PathBuf) -> Result<Self, Error> {
+        let dir = Dir::open_ambient_dir(".", ambient_authority());
+        let dir = dir.map_err(|source| Error::from_io(&at, source))?;
+        Ok(Self { root: Arc::new(Root::Beneath { dir, at }) })
+    }
+
+    /// The handle and the path of the directory of a confined workspace; `None` for the whole file
+    /// system.
+    pub fn directory(&self) -> Option<(BorrowedFd<'_>, &Path)> {
+        match &*self.root {
+            Root::Beneath { dir, at } => Some((dir.as_fd(), at)),
+            Root::Everything => None,
+        }
     }
 
     /// Makes a path of this workspace. A confined workspace takes relative paths, and absolute

@@ -5,17 +5,21 @@
 //! path names, so its results are only candidates. Each candidate is looked up or opened through
 //! the workspace, under confinement, and dropped if that fails. So a directory that is replaced by
 //! a link during the walk cannot bring anything from outside into a result.
+//!
+//! A search can take as long as a tree is large. Callers that must not wait for it run it in a
+//! process that they can kill.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_regex::RegexMatcher;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
 };
-use ignore::{Walk, WalkBuilder};
+use walkdir::{DirEntry, WalkDir};
 
+use super::ignore_rules::IgnoreRules;
+use super::pattern::{glob_matcher, regex_matcher};
 use super::{Error, Kind, Links, WorkspacePath, open_file, stat};
 
 /// Longer lines are cut in the result.
@@ -122,12 +126,14 @@ pub fn glob(
     let matcher = glob_matcher(pattern)?;
     directory.open_directory()?;
     let mut found = GlobResult::default();
-    for entry in walk(directory, filter) {
-        let Ok(relative) = proposal(directory, entry) else {
+    for relative in walk(directory, filter)? {
+        let Ok(relative) = relative else {
             found.unreadable += 1;
             continue;
         };
-        let Some(relative) = relative.filter(|path| matcher.is_match(path)) else { continue };
+        if !matcher.is_match(&relative) {
+            continue;
+        }
         if stat(&directory.join(&relative), Links::Keep).is_err() {
             continue;
         }
@@ -158,13 +164,14 @@ pub fn grep(path: &WorkspacePath, query: &Grep) -> Result<GrepResult, Error> {
         search_file(path, Path::new(""), &mut searcher, &matcher, &mut left, &mut grepped)?;
         return Ok(grepped);
     }
-    for entry in walk(path, query.filter) {
-        let Ok(relative) = proposal(path, entry) else {
+    for relative in walk(path, query.filter)? {
+        let Ok(relative) = relative else {
             grepped.unreadable += 1;
             continue;
         };
-        let wanted = |path: &PathBuf| files.as_ref().is_none_or(|files| files.is_match(path));
-        let Some(relative) = relative.filter(wanted) else { continue };
+        if files.as_ref().is_some_and(|files| !files.is_match(&relative)) {
+            continue;
+        }
         let file = path.join(&relative);
         match search_file(&file, &relative, &mut searcher, &matcher, &mut left, &mut grepped) {
             Ok(()) => {}
@@ -191,49 +198,26 @@ fn check_maximum(what: &'static str, asked: usize, most: usize) -> Result<(), Er
     }
 }
 
-fn walk(directory: &WorkspacePath, filter: Filter) -> Walk {
-    WalkBuilder::new(directory.absolute())
-        .hidden(!filter.hidden)
-        .git_ignore(!filter.ignored)
-        .git_exclude(!filter.ignored)
-        .ignore(!filter.ignored)
-        // The result must not depend on the user's git configuration. Rules in parent directories
-        // count, as for git: the workspace, or the searched directory, may be a part of a
-        // repository.
-        .git_global(false)
-        .sort_by_file_name(Ord::cmp)
-        .build()
-}
-
-/// The path of a file that the walk found, relative to the directory; `None` for directories.
-fn proposal(
+/// The paths of the files below a directory, relative to it, sorted by name.
+fn walk(
     directory: &WorkspacePath,
-    entry: Result<ignore::DirEntry, ignore::Error>,
-) -> Result<Option<PathBuf>, ignore::Error> {
-    let entry = entry?;
-    if entry.file_type().is_none_or(|kind| kind.is_dir()) {
-        return Ok(None);
-    }
-    Ok(entry.path().strip_prefix(directory.absolute()).ok().map(Path::to_path_buf))
-}
-
-fn glob_matcher(pattern: &str) -> Result<GlobMatcher, Error> {
-    let built = GlobBuilder::new(pattern).literal_separator(true).build();
-    built.map(|glob| glob.compile_matcher()).map_err(|error| bad_pattern(pattern, &error))
-}
-
-fn regex_matcher(query: &Grep) -> Result<RegexMatcher, Error> {
-    RegexMatcherBuilder::new()
-        .case_insensitive(query.case == Case::Insensitive)
-        .case_smart(query.case == Case::Smart)
-        .fixed_strings(query.literal)
-        .line_terminator(Some(b'\n'))
-        .build(&query.pattern)
-        .map_err(|error| bad_pattern(&query.pattern, &error))
-}
-
-fn bad_pattern(pattern: &str, error: &dyn std::error::Error) -> Error {
-    Error::BadPattern { pattern: pattern.to_owned(), reason: error.to_string() }
+    filter: Filter,
+) -> Result<impl Iterator<Item = Result<PathBuf, walkdir::Error>>, Error> {
+    let top = directory.absolute().canonicalize().map_err(|source| directory.failed(source))?;
+    let mut rules = IgnoreRules::new(&top, filter);
+    let includes = move |entry: &DirEntry| match entry.depth() {
+        0 => {
+            rules.enter(entry.path());
+            true
+        }
+        _ => rules.includes(entry.path(), entry.file_type().is_dir()),
+    };
+    let entries = WalkDir::new(&top).sort_by_file_name().into_iter().filter_entry(includes);
+    Ok(entries.filter_map(move |entry| match entry {
+        Ok(entry) if entry.file_type().is_dir() => None,
+        Ok(entry) => Some(Ok(entry.path().strip_prefix(&top).ok()?.to_path_buf())),
+        Err(error) => Some(Err(error)),
+    }))
 }
 
 fn search_file(

@@ -6,14 +6,15 @@ use std::io;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_cells::Error as CellError;
 use sandbox_files::Error as FileError;
-use sandbox_pages::Error as PageError;
 use sandbox_shells::Error as ShellError;
+use sandbox_worker::Error as WorkError;
 use serde_json::{Map, json};
 
 /// The error of a shell.
 pub(crate) fn shell(error: ShellError) -> WireError {
     let (kind, reason) = match &error {
         ShellError::Invalid(_) => (ErrorKind::InvalidParams, "invalid"),
+        ShellError::TerminalSize { .. } => (ErrorKind::InvalidParams, "terminalSize"),
         ShellError::ShellExists(_) => (ErrorKind::Conflict, "exists"),
         ShellError::ShellClosed(_) => (ErrorKind::NotFound, "closed"),
         ShellError::Busy { .. } => (ErrorKind::Conflict, "busy"),
@@ -105,13 +106,20 @@ pub(crate) fn cell(error: CellError) -> WireError {
     with_reason(kind, error.to_string(), reason)
 }
 
-/// The error of rendering pages.
-pub(crate) fn page(error: PageError) -> WireError {
+/// The error of a helper process: `what` was done there, and `remedy` is what the caller can do.
+pub(crate) fn work(what: &str, error: WorkError, remedy: &str) -> WireError {
     let (kind, reason) = match &error {
-        PageError::Missing => (ErrorKind::NotAllowed, "unavailable"),
-        PageError::Failed { .. } => (ErrorKind::InternalError, "system"),
+        WorkError::TookTooLong { .. } => (ErrorKind::Timeout, "tookTooLong"),
+        WorkError::TooMuchMemory { .. } => (ErrorKind::NotAllowed, "tooMuchMemory"),
+        WorkError::TooLong { .. } => (ErrorKind::OversizedResponse, "tooLong"),
+        WorkError::Crashed { .. } => (ErrorKind::InternalError, "crashed"),
+        WorkError::Unusable { .. } => (ErrorKind::InternalError, "system"),
     };
-    with_reason(kind, error.to_string(), reason)
+    let message = match &error {
+        WorkError::Unusable { .. } => format!("{what} failed: {error}"),
+        _ => format!("{what} failed, because {error}: {remedy}"),
+    };
+    with_reason(kind, message, reason)
 }
 
 /// The error for an invalid parameter.

@@ -1,4 +1,7 @@
-//! Serves `file/*`: the files of the workspace. Each operation runs on a blocking thread.
+//! Serves `file/*`: the files of the workspace. Each operation runs on a blocking thread, except
+//! those in [`long`], which helper processes carry out.
+
+mod long;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,28 +9,31 @@ use std::time::SystemTime;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bridge_protocol::methods::file::{
-    self, CopyResult, FileEntry, FileKind, GlobResult, GrepLine, GrepParams, GrepResult,
-    HashResult, MakeDirectoryParams, PathParams, RemoveParams, SearchParams, StatParams,
-    StatResult, TransferParams,
+    self, CopyResult, FileEntry, FileKind, HashResult, MakeDirectoryParams, PathParams,
+    RemoveParams, StatParams, StatResult, TransferParams,
 };
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::{
-    Case, Content, Depth, Destination, Edit, Edited, Editor, Existing, Filter, Grep, Kind,
-    LineRange, Links, ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace,
-    WorkspacePath, WriteOptions, check_limit, create_directory, glob, grep, hash, list,
-    read_any_versioned, read_bytes, remove_directory, set_mode, stat, unified_diff,
+    Content, Depth, Destination, Edit, Edited, Editor, Existing, Kind, LineRange, Links,
+    ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace, WorkspacePath,
+    WriteOptions, check_limit, create_directory, hash, list, read_any_versioned, read_bytes,
+    remove_directory, set_mode, stat, unified_diff,
 };
+use sandbox_worker::Worker;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
+
+pub(crate) use long::LongJob;
 
 use crate::error::{self, invalid};
 use crate::{Answer, printed, read_params, unknown};
 
 /// How many operations run at once; further ones wait.
 const MAX_OPERATIONS: usize = 8;
-/// Default limit of a search.
-const DEFAULT_RESULTS: usize = 1000;
+/// How many helper processes run at once. They do not count as operations: searches that take long
+/// must not hold up everything else.
+const MAX_HELPERS: usize = 4;
 /// Limit of a read, whatever the caller asks for. A connection refuses answers long before that.
 const MAX_READ_BYTES: u64 = file::VERSIONED_BYTES;
 /// Lines of context in a diff.
@@ -41,33 +47,38 @@ pub struct FileService {
     /// lives.
     editor: Arc<Editor>,
     permits: Arc<Semaphore>,
+    worker: Worker,
+    helpers: Semaphore,
 }
 
 impl FileService {
-    /// Serves the files of this workspace.
-    pub fn new(workspace: Workspace) -> Self {
+    /// Serves the files of this workspace. The worker's program must know [`work`](crate::work).
+    pub fn new(workspace: Workspace, worker: Worker) -> Self {
         Self {
             workspace,
             editor: Arc::default(),
             permits: Arc::new(Semaphore::new(MAX_OPERATIONS)),
+            worker,
+            helpers: Semaphore::new(MAX_HELPERS),
         }
     }
 
     /// Answers one call of a `file/*` tool.
     pub async fn answer(self: &Arc<Self>, method: &str, params: Option<&RawValue>) -> Answer {
         use file::{
-            Copy, Edit, Glob, Grep, Hash, List, MakeDirectory, Move, Read, Remove, RemoveDirectory,
-            Stat, Undo, Write,
+            Copy, Edit, Hash, List, MakeDirectory, Move, Read, Remove, RemoveDirectory, Stat, Undo,
+            Write,
         };
 
+        if long::takes_long(&self.workspace, method, params) {
+            return self.run_helper(method, params).await;
+        }
         match method {
             Read::NAME => self.carry_out::<Read>(params, FileService::read).await,
             Write::NAME => self.carry_out::<Write>(params, FileService::write).await,
             Edit::NAME => self.carry_out::<Edit>(params, FileService::edit).await,
             Undo::NAME => self.carry_out::<Undo>(params, FileService::undo).await,
             List::NAME => self.carry_out::<List>(params, FileService::list).await,
-            Glob::NAME => self.carry_out::<Glob>(params, FileService::glob).await,
-            Grep::NAME => self.carry_out::<Grep>(params, FileService::grep).await,
             Stat::NAME => self.carry_out::<Stat>(params, FileService::stat).await,
             Hash::NAME => self.carry_out::<Hash>(params, FileService::hash).await,
             MakeDirectory::NAME => {
@@ -107,39 +118,14 @@ impl FileService {
         })
     }
 
+    /// Runs an operation in a helper process, which is killed when the future is dropped.
+    async fn run_helper(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        let _permit = self.helpers.acquire().await;
+        long::in_helper(&self.worker, &self.workspace, method, params).await
+    }
+
     fn read(&self, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
-        let path = self.path(&params.path)?;
-        let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(MAX_READ_BYTES);
-        if params.raw {
-            let bytes = read_bytes(&path, limit).map_err(error::file)?;
-            let version = Some(wire_version(Version::of(&bytes)));
-            return Ok(file::ReadResult::Raw { base64: BASE64_STANDARD.encode(bytes), version });
-        }
-        let range = match (params.first_line, params.last_line, params.tail) {
-            (None, None, None) => LineRange::All,
-            (None, None, Some(count)) => LineRange::Last(count),
-            (first, last, None) => LineRange::Between { first: first.unwrap_or(1), last },
-            _ => return Err(invalid("give either tail, or firstLine and lastLine")),
-        };
-        let read = read_any_versioned(&path, range, limit).map_err(error::file)?;
-        let version = read.version.map(wire_version);
-        Ok(match read.content {
-            Content::Text(text) => file::ReadResult::Text {
-                text: text.content,
-                first_line: text.first_line,
-                total_lines: text.total_lines,
-                encoding: text.encoding.name().to_owned(),
-                version,
-            },
-            Content::Media { media_type, bytes } => file::ReadResult::Media {
-                media_type: media_type.to_owned(),
-                base64: BASE64_STANDARD.encode(bytes),
-                version,
-            },
-            Content::Binary { media_type, size } => {
-                file::ReadResult::Binary { media_type: media_type.to_owned(), size, version }
-            }
-        })
+        read(&self.workspace, params)
     }
 
     fn write(&self, params: file::WriteParams) -> Result<file::WriteResult, WireError> {
@@ -208,40 +194,6 @@ impl FileService {
         })
     }
 
-    fn glob(&self, params: SearchParams) -> Result<GlobResult, WireError> {
-        let filter = Filter { hidden: params.hidden, ignored: params.ignored };
-        let limit = params.limit.unwrap_or(DEFAULT_RESULTS);
-        let found = glob(&self.path(&params.path)?, &params.pattern, filter, limit);
-        let found = found.map_err(error::file)?;
-        let paths = found.paths.iter().map(|path| shown(path)).collect();
-        Ok(GlobResult { paths, truncated: found.truncated, unreadable: found.unreadable })
-    }
-
-    fn grep(&self, params: GrepParams) -> Result<GrepResult, WireError> {
-        let SearchParams { path, pattern, hidden, ignored, limit } = params.search;
-        let query = Grep {
-            pattern,
-            literal: params.literal,
-            case: if params.ignore_case { Case::Insensitive } else { Case::Sensitive },
-            files: params.files,
-            context: params.context,
-            filter: Filter { hidden, ignored },
-            limit: limit.unwrap_or(DEFAULT_RESULTS),
-        };
-        let grepped = grep(&self.path(&path)?, &query).map_err(error::file)?;
-        let lines = grepped.lines.into_iter().map(|line| GrepLine {
-            path: shown(&line.path),
-            line: line.line,
-            text: line.text,
-            matches: line.matches,
-        });
-        Ok(GrepResult {
-            lines: lines.collect(),
-            truncated: grepped.truncated,
-            unreadable: grepped.unreadable,
-        })
-    }
-
     fn stat(&self, params: StatParams) -> Result<StatResult, WireError> {
         let links = if params.follow { Links::Follow } else { Links::Keep };
         let stat = stat(&self.path(&params.path)?, links).map_err(error::file)?;
@@ -262,12 +214,7 @@ impl FileService {
     }
 
     fn hash(&self, params: PathParams) -> Result<HashResult, WireError> {
-        let hashed = hash(&self.path(&params.path)?).map_err(error::file)?;
-        Ok(HashResult {
-            sha256: hashed.sha256.to_string(),
-            size: hashed.size,
-            version: hashed.version.map(wire_version),
-        })
+        hash_file(&self.workspace, params)
     }
 
     fn make_directory(&self, params: MakeDirectoryParams) -> Result<Empty, WireError> {
@@ -298,6 +245,50 @@ impl FileService {
     fn path(&self, path: &str) -> Result<WorkspacePath, WireError> {
         self.workspace.path(path).map_err(error::file)
     }
+}
+
+fn read(workspace: &Workspace, params: file::ReadParams) -> Result<file::ReadResult, WireError> {
+    let path = workspace.path(&params.path).map_err(error::file)?;
+    let limit = params.limit_bytes.unwrap_or(READ_BYTES).min(MAX_READ_BYTES);
+    if params.raw {
+        let bytes = read_bytes(&path, limit).map_err(error::file)?;
+        let version = Some(wire_version(Version::of(&bytes)));
+        return Ok(file::ReadResult::Raw { base64: BASE64_STANDARD.encode(bytes), version });
+    }
+    let range = match (params.first_line, params.last_line, params.tail) {
+        (None, None, None) => LineRange::All,
+        (None, None, Some(count)) => LineRange::Last(count),
+        (first, last, None) => LineRange::Between { first: first.unwrap_or(1), last },
+        _ => return Err(invalid("give either tail, or firstLine and lastLine")),
+    };
+    let read = read_any_versioned(&path, range, limit).map_err(error::file)?;
+    let version = read.version.map(wire_version);
+    Ok(match read.content {
+        Content::Text(text) => file::ReadResult::Text {
+            text: text.content,
+            first_line: text.first_line,
+            total_lines: text.total_lines,
+            encoding: text.encoding.name().to_owned(),
+            version,
+        },
+        Content::Media { media_type, bytes } => file::ReadResult::Media {
+            media_type: media_type.to_owned(),
+            base64: BASE64_STANDARD.encode(bytes),
+            version,
+        },
+        Content::Binary { media_type, size } => {
+            file::ReadResult::Binary { media_type: media_type.to_owned(), size, version }
+        }
+    })
+}
+
+fn hash_file(workspace: &Workspace, params: PathParams) -> Result<HashResult, WireError> {
+    let hashed = hash(&workspace.path(&params.path).map_err(error::file)?).map_err(error::file)?;
+    Ok(HashResult {
+        sha256: hashed.sha256.to_string(),
+        size: hashed.size,
+        version: hashed.version.map(wire_version),
+    })
 }
 
 fn edit_result(path: &str, edited: &Edited) -> file::EditResult {
@@ -363,7 +354,8 @@ mod tests {
     #[tokio::test]
     #[allow(clippy::await_holding_lock, reason = "the other holder has a thread of its own")]
     async fn an_abandoned_operation_counts_until_it_has_ended() {
-        let service = Arc::new(FileService::new(Workspace::whole_file_system()));
+        let service =
+            Arc::new(FileService::new(Workspace::whole_file_system(), Worker::new("none")));
         let gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
         let caller = {
             let service = Arc::clone(&service);

@@ -25,6 +25,7 @@ mod page;
 mod shell;
 pub mod state;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,8 +35,9 @@ use bridge_protocol::methods::{
 };
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::Workspace;
-use sandbox_pages::Browser;
+use sandbox_pages::{Browser, HtmlJob, PageJob};
 use sandbox_shells::Config;
+use sandbox_worker::{Assignment, Worker};
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use caller::Caller;
@@ -44,6 +46,7 @@ pub use file::FileService;
 pub use shell::{MAX_SHELLS, ShellService};
 
 use cell::CellService;
+use file::LongJob;
 use page::PageService;
 
 /// The result of a call as text, or its error.
@@ -83,10 +86,11 @@ impl Sandbox {
     /// left.
     pub async fn open(settings: Settings) -> Result<Self, sandbox_shells::Error> {
         let Settings { directory, workspace, shells, cells, browser } = settings;
+        let worker = Worker::new(&shells.program);
         let shells = Arc::new(ShellService::open(shells, directory, workspace.clone()).await?);
         let cells = Arc::new(CellService::new(cells, Arc::clone(&shells)));
         let pages = Arc::new(PageService::new(browser, workspace.clone()));
-        let files = Arc::new(FileService::new(workspace));
+        let files = Arc::new(FileService::new(workspace, worker));
         Ok(Self { shells, files, cells, pages })
     }
 
@@ -197,6 +201,16 @@ impl Sandbox {
             _ => Err(unknown(method)),
         }
     }
+}
+
+/// Carries out a job that a sandbox has given to a helper process. Each program that opens a sandbox
+/// has this behind the subcommand `work`.
+pub fn work(assignment: &Assignment) -> io::Result<()> {
+    let done = assignment
+        .carry_out::<LongJob>()
+        .or_else(|| assignment.carry_out::<PageJob>())
+        .or_else(|| assignment.carry_out::<HtmlJob>());
+    done.unwrap_or_else(|| Err(assignment.unknown()))
 }
 
 fn unknown(method: &str) -> WireError {

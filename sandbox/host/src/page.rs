@@ -1,8 +1,7 @@
 //! Serves `page/*`: web pages, and HTML files of the workspace.
 //!
-//! A page is fetched and rendered by a process of its own, which ends with the call: HTML from
-//! anywhere is hostile input. An HTML file is read here, confined to the workspace, and passed to
-//! that process.
+//! Helper processes fetch and render a page, and end with the call: HTML from anywhere is hostile
+//! input. An HTML file is read here, confined to the workspace, and passed to a helper.
 
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use bridge_protocol::{ErrorKind, WireError};
 use percent_encoding::percent_decode_str;
 use sandbox_files::{READ_BYTES, Workspace, read_bytes};
 use sandbox_pages::{Browser, Page, Source};
+use tokio::sync::Semaphore;
 
 use crate::error::{self, invalid, with_reason};
 use crate::required;
@@ -19,16 +19,20 @@ use crate::required;
 /// The default time limit of a page.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
 
+/// How many pages are rendered at once; each takes a browser.
+const MAX_PAGES: usize = 4;
+
 /// Renders pages, if there is a browser.
 #[derive(Debug)]
 pub(crate) struct PageService {
     browser: Option<Browser>,
     workspace: Workspace,
+    permits: Semaphore,
 }
 
 impl PageService {
     pub fn new(browser: Option<Browser>, workspace: Workspace) -> Self {
-        Self { browser, workspace }
+        Self { browser, workspace, permits: Semaphore::new(MAX_PAGES) }
     }
 
     /// `page/browse`. When the future is dropped, everything that was started for it ends.
@@ -45,7 +49,11 @@ impl PageService {
             return Err(with_reason(ErrorKind::NotAllowed, reason, "unavailable"));
         };
         let (url, source) = self.source(params.url).await?;
-        let Page { text, png, error } = browser.render(source, limit).await.map_err(error::page)?;
+        let _permit = self.permits.acquire().await;
+        let rendered = browser.render(source, limit).await;
+        let remedy = "fetch it with a command such as curl";
+        let Page { text, png, error } =
+            rendered.map_err(|error| error::work("showing the page", error, remedy))?;
         let png_base64 = png.map(|png| BASE64_STANDARD.encode(png));
         Ok(BrowseResult { url, text, png_base64, error })
     }

@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Parser, Subcommand};
-use sandbox_pages::{Browser, CHROMIUM, Page, Renderer, Source, answer_request};
+use sandbox_host::work;
+use sandbox_pages::{Browser, CHROMIUM, Page, Source};
 use sandbox_shells::Helper;
+use sandbox_worker::{Assignment, Worker};
 
 /// Shells, files, cells and web pages for agents.
 #[derive(Debug, Parser)]
@@ -45,9 +47,9 @@ enum Command {
     },
     /// Show which features for sandboxes this machine has
     Doctor,
-    /// Render the page that a line of JSON on stdin asks for; started by `sandbox host`
+    /// Do one job under limits of time and memory; started by this program
     #[command(hide = true)]
-    ShowPage,
+    Work(Assignment),
     #[command(flatten)]
     Helper(Helper),
 }
@@ -65,13 +67,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Command::Shell(command) => block_on(shell::run(*command)),
         Command::Browse { limit, browser_program: chromium, url } => {
-            block_on(browse(Browser { chromium, renderer: Renderer::InProcess }, url, limit))
+            let worker = Worker::of_this_program()?;
+            block_on(browse(Browser { chromium, worker }, url, limit))
         }
         Command::Doctor => doctor::run(),
-        Command::ShowPage => match answer_request()? {
-            true => Ok(ExitCode::SUCCESS),
-            false => Ok(ExitCode::FAILURE),
-        },
+        Command::Work(assignment) => {
+            work(&assignment)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

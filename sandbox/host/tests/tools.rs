@@ -3,15 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "this is test code, also outside of test functions")]
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use sandbox_files::Workspace;
 use sandbox_host::{Answer, Caller, CellSettings, Sandbox, Settings};
-use sandbox_pages::{Browser, Renderer};
+use sandbox_pages::Browser;
 use sandbox_shells::Config;
 use sandbox_test_support::{Home, kernel_python, serve_page, within};
+use sandbox_worker::Worker;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -38,7 +40,7 @@ impl Fixture {
             }),
             browser: Some(Browser {
                 chromium: "/no/such/browser".into(),
-                renderer: Renderer::InProcess,
+                worker: Worker::new(env!("CARGO_BIN_EXE_sandbox")),
             }),
         };
         let sandbox = within("opening the sandbox", Sandbox::open(settings)).await.unwrap();
@@ -210,5 +212,85 @@ async fn a_page_is_one_of_the_web_or_a_file_of_the_workspace() {
     }
     let failed = fixture.call("page/browse", json!({"url": "http://127.0.0.1:1/"})).await;
     assert!(failed["error"].is_string(), "{failed}");
+    fixture.end().await;
+}
+
+/// What the parsers cannot survive ends a helper process at most, and other calls are answered
+/// meanwhile.
+#[tokio::test]
+async fn a_hostile_search_ends_nothing_but_itself() {
+    let fixture = Fixture::new().await;
+    let work = fixture.home.work();
+    fs::write(work.join("a.txt"), "needle\n").unwrap();
+    fs::write(work.join(".ignore"), "{".repeat(100_000)).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", work.join(".gitignore")).unwrap();
+    fs::create_dir(work.join(".git")).unwrap();
+    let hostile = ["{".repeat(250), "?".repeat(1_000_000), "[".repeat(8 << 20)];
+    for pattern in hostile {
+        let refused = fixture.refused("file/glob", json!({"path": ".", "pattern": pattern})).await;
+        assert_eq!(refused, json!(["InvalidParams", "badPattern"]));
+        let grep = json!({"path": ".", "pattern": pattern.replace('?', "(")});
+        assert_eq!(
+            fixture.refused("file/grep", grep).await,
+            json!(["InvalidParams", "badPattern"])
+        );
+    }
+    let found = fixture.call("file/grep", json!({"path": ".", "pattern": "needle"})).await;
+    assert_eq!(found["lines"][0]["path"], "a.txt");
+    let found = fixture.call("file/glob", json!({"path": ".", "pattern": "*"})).await;
+    assert_eq!(found["paths"], json!(["a.txt"]));
+    fixture.end().await;
+}
+
+/// The renderer never ends on the first page, and takes quadratic time for the second.
+#[tokio::test]
+async fn a_hostile_page_ends_nothing_but_itself() {
+    let fixture = Fixture::new().await;
+    let shown = async |html: &str| {
+        fs::write(fixture.home.work().join("page.html"), html).unwrap();
+        let params = json!({"url": "page.html", "limitMs": 2000});
+        let page = fixture.call("page/browse", params).await;
+        page["error"].as_str().unwrap_or_default().to_owned()
+    };
+    let endless = shown("<table><td><dd><pre>&#9;").await;
+    assert!(endless.contains("took longer"), "{endless:?}");
+    let deep = shown(&"<div>".repeat(100_000)).await;
+    assert!(deep.contains("levels deep"), "{deep:?}");
+    assert_eq!(shown("<table><td><dd><pre>\t").await, "");
+    assert_eq!(shown(PAGE).await, "");
+    fixture.end().await;
+}
+
+/// Line 2 of this file is never found: it has 8 TiB and no line end.
+#[tokio::test]
+async fn reading_through_a_huge_file_holds_up_nothing_and_ends_with_its_caller() {
+    let fixture = Fixture::new().await;
+    let mut huge = fs::File::create(fixture.home.work().join("huge")).unwrap();
+    // Its beginning looks like text.
+    huge.write_all(&[b'x'; 1 << 20]).unwrap();
+    huge.set_len(1 << 43).unwrap();
+    fs::write(fixture.home.work().join("small"), "a\nb\n").unwrap();
+    let params = to_raw_value(&json!({"path": "huge", "firstLine": 2})).unwrap();
+    let caller = Caller::without_progress();
+    let read = || Box::pin(fixture.sandbox.answer("file/read", Some(&params), &caller));
+    let mut reads: Vec<_> = (0..10).map(|_| read()).collect();
+    let mut others = Box::pin(async {
+        for _ in 0..5 {
+            fixture.call("file/stat", json!({"path": "huge"})).await;
+            let small = json!({"path": "small", "firstLine": 2});
+            assert_eq!(fixture.call("file/read", small).await["text"], "b\n");
+        }
+    });
+    std::future::poll_fn(|context| {
+        for read in &mut reads {
+            assert!(read.as_mut().poll(context).is_pending(), "there is no such line");
+        }
+        others.as_mut().poll(context)
+    })
+    .await;
+    drop((reads, others));
+    // The helpers are free again.
+    let found = fixture.call("file/glob", json!({"path": ".", "pattern": "s*"})).await;
+    assert_eq!(found["paths"], json!(["small"]));
     fixture.end().await;
 }

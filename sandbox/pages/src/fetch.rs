@@ -1,55 +1,108 @@
-//! Renders a page with Chromium, or fetches it without.
+//! Loads a page with Chromium, or fetches it without, in a helper process.
 
 use std::{
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
 
-use tokio::process::Command;
+use sandbox_worker::{Error, Job, Worker};
+use serde::{Deserialize, Serialize};
+use tokio::{io::AsyncReadExt as _, process::Command};
 
-use super::{Page, Source};
+use crate::{HTML_BYTES, Page, html::text_of};
 
-/// The largest page in bytes.
-const PAGE_BYTES: u64 = 16 << 20;
-/// Width of the text in columns.
-const COLUMNS: usize = 120;
+/// Loads the page at an address and turns it into text, with a helper of its own.
+#[derive(Debug)]
+pub struct PageJob;
 
-pub(super) async fn render(chromium: &Path, source: Source, limit: Duration) -> Page {
-    let url = match source {
-        Source::Html(html) => return Page { text: readable(&html), ..Page::default() },
-        Source::Web(url) => url,
+/// The page to load.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PageRequest {
+    /// The address.
+    pub url: String,
+    /// The path of Chromium. It need not exist.
+    pub chromium: PathBuf,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+impl Job for PageJob {
+    type Request = PageRequest;
+    type Answer = Page;
+
+    const NAME: &'static str = "page";
+    /// Chromium inherits the limit, and reserves more address space than there is memory.
+    const MEMORY: Option<u64> = None;
+    const ANSWER_BYTES: u64 = 128 << 20;
+
+    fn carry_out(request: PageRequest) -> Page {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let (worker, runtime) = match (Worker::of_this_program(), runtime) {
+            (Ok(worker), Ok(runtime)) => (worker, runtime),
+            (Err(error), _) | (_, Err(error)) => return Page::failed(error.to_string()),
+        };
+        let page = runtime.block_on(load(&worker, request));
+        // Do not wait for a fetch that is still running.
+        runtime.shutdown_background();
+        page
+    }
+}
+
+/// What an address leads to.
+enum Loaded {
+    Html { html: Vec<u8>, png: Option<Vec<u8>> },
+    Text(String),
+}
+
+async fn load(worker: &Worker, request: PageRequest) -> Page {
+    let PageRequest { url, chromium, limit } = request;
+    let began = Instant::now();
+    let left = || limit.saturating_sub(began.elapsed());
+    let late = || Page::failed(format!("it took longer than {limit:?}"));
+    let loaded = match tokio::time::timeout(limit, loaded(&chromium, url, limit)).await {
+        Ok(loaded) => loaded,
+        Err(_) => return late(),
     };
+    match loaded {
+        Ok(Loaded::Text(text)) => Page { text, ..Page::default() },
+        Ok(Loaded::Html { html, png }) => match text_of(worker, html, left()).await {
+            Ok(page) => Page { png, ..page },
+            Err(Error::TookTooLong { .. }) => late(),
+            Err(error) => Page::failed(format!("it cannot be shown as text, because {error}")),
+        },
+        Err(reason) => Page::failed(reason),
+    }
+}
+
+async fn loaded(chromium: &Path, url: String, limit: Duration) -> Result<Loaded, String> {
     let began = Instant::now();
     if chromium.exists() {
-        match tokio::time::timeout(limit, render_with_chromium(chromium, &url, limit)).await {
-            Ok(Ok(page)) => return page,
-            // If the browser fails, fetch the page without it.
-            Ok(Err(_)) => {}
-            Err(_) => return Page::failed(format!("it took longer than {limit:?}")),
+        // If the browser fails, fetch the page without it.
+        if let Ok(loaded) = load_with_chromium(chromium, &url, limit).await {
+            return Ok(loaded);
         }
     }
     let left = limit.saturating_sub(began.elapsed());
     let fetched = tokio::task::spawn_blocking(move || fetch(&url, left)).await;
-    match fetched {
-        Ok(Ok(text)) => Page { text, ..Page::default() },
-        Ok(Err(reason)) => Page::failed(reason),
-        Err(error) => Page::failed(error.to_string()),
-    }
+    fetched.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-fn fetch(url: &str, limit: Duration) -> Result<String, String> {
+fn fetch(url: &str, limit: Duration) -> Result<Loaded, String> {
     let config = ureq::Agent::config_builder().timeout_global(Some(limit)).build();
     let mut answer =
         ureq::Agent::from(config).get(url).call().map_err(|error| error.to_string())?;
     let is_html = answer.body().mime_type().is_none_or(|kind| kind.contains("html"));
-    let body = answer.body_mut().with_config().limit(PAGE_BYTES).read_to_vec();
+    let body = answer.body_mut().with_config().limit(HTML_BYTES as u64).read_to_vec();
     let body = body.map_err(|error| error.to_string())?;
-    Ok(if is_html { readable(&body) } else { String::from_utf8_lossy(&body).into_owned() })
+    Ok(match is_html {
+        true => Loaded::Html { html: body, png: None },
+        false => Loaded::Text(String::from_utf8_lossy(&body).into_owned()),
+    })
 }
 
-async fn render_with_chromium(program: &Path, url: &str, limit: Duration) -> io::Result<Page> {
+async fn load_with_chromium(program: &Path, url: &str, limit: Duration) -> io::Result<Loaded> {
     let home = tempfile::tempdir()?;
     let picture = home.path().join("picture.png");
     let mut command = Command::new(program);
@@ -61,35 +114,14 @@ async fn render_with_chromium(program: &Path, url: &str, limit: Duration) -> io:
         // As root, Chromium refuses to start without this. Containers usually run as root.
         command.arg("--no-sandbox");
     }
-    command.arg("--").arg(url).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let output = command.output().await?;
-    if !output.status.success() || output.stdout.is_empty() {
+    command.arg("--").arg(url).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut browser = command.kill_on_drop(true).spawn()?;
+    let output = browser.stdout.take().expect("stdout was asked to be a pipe");
+    let mut html = Vec::new();
+    // One byte more shows that the page is too large, which is reported.
+    output.take(HTML_BYTES as u64 + 1).read_to_end(&mut html).await?;
+    if html.len() <= HTML_BYTES && !browser.wait().await?.success() || html.is_empty() {
         return Err(io::Error::other("the browser failed"));
     }
-    Ok(Page { text: readable(&output.stdout), png: fs::read(&picture).ok(), error: None })
-}
-
-/// The text of a page, with its links numbered and listed at the end.
-fn readable(html: &[u8]) -> String {
-    let text = html2text::config::plain().no_table_borders().no_link_wrapping();
-    match text.string_from_read(html, COLUMNS) {
-        Ok(text) => text.trim().to_owned(),
-        // The raw page is better than nothing.
-        Err(_) => String::from_utf8_lossy(html).into_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_becomes_text_with_its_links() {
-        let html = b"<html><head><title>T</title><script>x()</script></head><body><h1>Head</h1>\
-            <p>See <a href='https://example.org/a'>this</a> &amp; that.</p></body></html>";
-        let text = readable(html);
-        assert!(text.contains("Head") && text.contains("[this][1] & that."), "{text}");
-        assert!(text.ends_with("[1]: https://example.org/a"), "{text}");
-        assert!(!text.contains("x()"), "{text}");
-    }
+    Ok(Loaded::Html { html, png: fs::read(&picture).ok() })
 }

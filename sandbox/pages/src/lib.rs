@@ -4,37 +4,36 @@
 //! screenshot. Otherwise the page is fetched without running scripts. In both cases the result has
 //! the text, with a list of the links at the end.
 //!
-//! HTTP, TLS and HTML need much memory. A process that must stay small runs the installed program
-//! `sandbox` once for each page.
+//! Pages are hostile input. A helper process fetches each of them ([`PageJob`]), and another one,
+//! with a limit on its memory, turns HTML into text ([`HtmlJob`]). The helpers get addresses and
+//! pages on standard input, since an address can hold secrets, and all users can see arguments.
 
+mod bytes;
+mod depth;
 mod fetch;
-mod program;
+mod html;
 
 use std::{path::PathBuf, time::Duration};
 
+use sandbox_worker::{Error, Worker};
 use serde::{Deserialize, Serialize};
 
-pub use program::{PROGRAM, answer_request};
+pub use fetch::{PageJob, PageRequest};
+pub use html::{HTML_BYTES, HTML_DEPTH, Html, HtmlJob, Unreadable};
 
 /// The usual path of Chromium.
 pub const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// How much longer than the page's own limit its helper may take.
+const EXTRA_TIME: Duration = Duration::from_secs(10);
 
 /// Renders pages.
 #[derive(Debug, Clone)]
 pub struct Browser {
     /// The path of Chromium. It need not exist.
     pub chromium: PathBuf,
-    /// Where rendering happens.
-    pub renderer: Renderer,
-}
-
-/// Where pages are rendered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renderer {
-    /// In this process.
-    InProcess,
-    /// In the program `sandbox`, which is found beside this program or on the `PATH`.
-    Program,
+    /// Starts the helpers. Its program must know [`PageJob`] and [`HtmlJob`].
+    pub worker: Worker,
 }
 
 /// The page to render.
@@ -52,38 +51,29 @@ pub struct Page {
     /// The readable text.
     pub text: String,
     /// A screenshot as a PNG file.
-    #[serde(with = "program::base64")]
+    #[serde(with = "bytes::optional")]
     pub png: Option<Vec<u8>>,
     /// Why the page could not be rendered.
     pub error: Option<String>,
 }
 
-/// Why no page can be rendered at all.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The program `sandbox` was not found. Install it, or fetch pages with a command.
-    #[error(
-        "web pages cannot be shown, because the program `{PROGRAM}` is neither beside this program nor on \
-         the PATH: install it, or fetch pages with a command such as curl"
-    )]
-    Missing,
-    /// The program `sandbox` does not work.
-    #[error("{} cannot show web pages ({reason}); install the version that belongs to this program", program.display())]
-    Failed {
-        /// The program.
-        program: PathBuf,
-        /// The program's standard error, or the error of the system.
-        reason: String,
-    },
-}
-
 impl Browser {
-    /// Renders a page. A page that cannot be loaded is a result with an error. If the future is
-    /// dropped, everything that was started for it ends.
+    /// Renders a page. A page that cannot be loaded or rendered is a result with an error; an error
+    /// means that no page can be rendered at all. If the future is dropped, everything that was
+    /// started for it ends.
     pub async fn render(&self, source: Source, limit: Duration) -> Result<Page, Error> {
-        match self.renderer {
-            Renderer::InProcess => Ok(fetch::render(&self.chromium, source, limit).await),
-            Renderer::Program => program::render(&self.chromium, source, limit).await,
+        let rendered = match source {
+            Source::Html(html) => html::text_of(&self.worker, html, limit).await,
+            Source::Web(url) => {
+                let request = PageRequest { url, chromium: self.chromium.clone(), limit };
+                let limit = limit.saturating_add(EXTRA_TIME);
+                self.worker.run::<PageJob>(&request, limit).await
+            }
+        };
+        match rendered {
+            Err(error @ Error::Unusable { .. }) => Err(error),
+            Err(error) => Ok(Page::failed(error.to_string())),
+            Ok(page) => Ok(page),
         }
     }
 }
@@ -91,5 +81,17 @@ impl Browser {
 impl Page {
     fn failed(reason: impl Into<String>) -> Self {
         Self { error: Some(reason.into()), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_survives_serialization() {
+        let page = Page { text: "ü\n".into(), png: Some(vec![0, 255]), error: None };
+        let text = serde_json::to_string(&page).unwrap();
+        assert_eq!(serde_json::from_str::<Page>(&text).unwrap(), page);
     }
 }

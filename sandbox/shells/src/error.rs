@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::ShellId;
+use crate::{ShellId, Size};
 
 /// The result of every fallible call on shells.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -50,6 +50,12 @@ pub enum Error {
         root: PathBuf,
         /// Why it cannot be used, and what to choose instead.
         reason: String,
+    },
+    /// The terminal is too small or too large. Choose a size between 2 × 2 and [`Size::LARGEST`].
+    #[error("a terminal cannot have {size}; choose 2 to {} columns and 2 to {} rows", Size::LARGEST.columns, Size::LARGEST.rows)]
+    TerminalSize {
+        /// The size that was asked for.
+        size: Size,
     },
     /// A shell with this name exists. Choose another name, or close that shell first.
     #[error("a shell named {0} exists; choose another name or close it first")]

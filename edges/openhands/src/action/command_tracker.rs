@@ -15,9 +15,10 @@ use bridge_protocol::methods::shell::{
 };
 
 use super::{
-    ActionError, Completion, NothingRunning, Outcome, Run, RunObservation, ShellReport, Watch,
+    ActionError, Completion, Grammar, NothingRunning, Outcome, Run, RunObservation, ShellReport,
+    Watch,
     agent_shell::{AgentShell, WaitResult},
-    commands::{self, Commands},
+    commands::Commands,
     error::reason,
     parsed_run::{ParsedRun, WaitLimits, without_echo},
 };
@@ -27,8 +28,7 @@ use current::{Current, CurrentState};
 #[derive(Debug)]
 pub(super) struct CommandTracker<T> {
     shell: AgentShell<T>,
-    /// The bash that checks whether a command is complete.
-    bash: PathBuf,
+    grammar: Grammar,
     /// Whether the shell existed when it was last used.
     is_open: bool,
     /// The command that is running, or has ended without the agent knowing.
@@ -43,10 +43,10 @@ pub(super) struct CommandTracker<T> {
 
 impl<T: Tools> CommandTracker<T> {
     /// Does not start the shell. An existing shell of this name is used.
-    pub(super) fn new(tools: T, shell: ShellName, bash: PathBuf) -> Self {
+    pub(super) fn new(tools: T, shell: ShellName, grammar: Grammar) -> Self {
         Self {
             shell: AgentShell { tools, name: shell },
-            bash,
+            grammar,
             is_open: false,
             current: None,
             last_reported: 0,
@@ -57,14 +57,14 @@ impl<T: Tools> CommandTracker<T> {
     }
 
     /// For a shell that was just created.
-    pub(super) fn with_new(tools: T, shell: ShellName, bash: PathBuf) -> Self {
-        Self { is_open: true, ..Self::new(tools, shell, bash) }
+    pub(super) fn with_new(tools: T, shell: ShellName, grammar: Grammar) -> Self {
+        Self { is_open: true, ..Self::new(tools, shell, grammar) }
     }
 
     /// Forgets everything about the shell, because it has ended.
     pub(super) fn reset(&mut self) {
         let AgentShell { tools, name } = self.shell.clone();
-        *self = Self::new(tools, name, std::mem::take(&mut self.bash));
+        *self = Self::new(tools, name, self.grammar.clone());
     }
 
     /// Gets or creates the shell. The last command of an existing shell can be waited for, even if
@@ -115,7 +115,7 @@ impl<T: Tools> CommandTracker<T> {
                 ShownOutput::default(),
             ));
         }
-        let commands = commands::parse_with(&self.bash, parsed.text).await;
+        let commands = self.grammar.commands(parsed.text).await;
         if let Commands::Several(commands) = commands {
             return Err(ActionError::SeveralCommands(commands));
         }
@@ -163,7 +163,7 @@ impl<T: Tools> CommandTracker<T> {
             Some(_) => parsed.unfinished(),
             None => {
                 let text = format!("{beginning}\n{}", parsed.run.command.trim_end_matches('\n'));
-                match commands::parse_with(&self.bash, &text).await {
+                match self.grammar.commands(&text).await {
                     Commands::Unfinished => self.unfinished = Some(text),
                     _ => return self.start(&text, String::new(), parsed).await,
                 }

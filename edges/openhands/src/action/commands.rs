@@ -3,17 +3,18 @@
 //! Commands on separate lines are several: the first could end the shell or read the rest as its
 //! input, and there would be one exit code for all of them. Commands that are joined by operators,
 //! or that form one compound command, are one.
-
-use std::{path::Path, process::Stdio};
+//!
+//! The parser of the grammar panics on some texts, so this runs in a helper process; see
+//! [`Grammar`](super::Grammar).
 
 use brush_parser::{ParseError, ParserOptions, ast::SourceLocation as _, parse_tokens};
-use tokio::{io::AsyncWriteExt as _, process::Command};
+use serde::{Deserialize, Serialize};
 
 use super::tokens::tokens;
 
 /// How a shell would interpret a text.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Commands {
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Commands {
     /// Nothing but comments and blanks.
     None,
     /// One command. Also a text that cannot be parsed, or is nested too deeply to be parsed: bash
@@ -59,31 +60,6 @@ pub(super) fn parse(text: &str) -> Commands {
         piece(number).unwrap_or_else(|| command.to_string())
     };
     Commands::Several(commands.iter().enumerate().map(piece).collect())
-}
-
-/// Parses a text. If it seems unfinished, asks bash: an agent that is asked to finish a complete
-/// command would be stuck.
-pub(super) async fn parse_with(bash: &Path, text: &str) -> Commands {
-    match parse(text) {
-        Commands::Unfinished if !bash_complains(bash, text).await => Commands::One,
-        commands => commands,
-    }
-}
-
-/// Lets bash check the syntax of a text without running it.
-async fn bash_complains(bash: &Path, text: &str) -> bool {
-    let mut command = Command::new(bash);
-    command.arg("-n").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let Ok(mut child) = command.kill_on_drop(true).spawn() else { return true };
-    let input = child.stdin.take();
-    let write = async {
-        if let Some(mut input) = input {
-            // If bash does not read all of its input, it has already reported an error.
-            let _ = input.write_all(text.as_bytes()).await;
-        }
-    };
-    let (output, ()) = tokio::join!(child.wait_with_output(), write);
-    output.is_ok_and(|output| !output.status.success() || !output.stderr.is_empty())
 }
 
 #[cfg(test)]
@@ -172,15 +148,5 @@ mod tests {
         for text in ["", "  ", "# only a comment", "# a\n# b\n"] {
             assert_eq!(parse(text), Commands::None, "{text:?}");
         }
-    }
-
-    #[tokio::test]
-    async fn bash_has_the_last_word() {
-        let bash = Path::new("bash");
-        assert!(bash_complains(bash, "cat <<EOF\nx").await);
-        assert!(bash_complains(bash, "echo 'a").await);
-        assert!(!bash_complains(bash, "[[ $x =~ ^(a|b)$ ]] && echo ${x//\\'/}").await);
-        assert_eq!(parse_with(bash, "cat <<EOF").await, Commands::Unfinished);
-        assert_eq!(parse_with(bash, "echo a\necho b").await, parse("echo a\necho b"));
     }
 }

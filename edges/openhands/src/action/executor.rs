@@ -16,7 +16,7 @@ use bridge_protocol::methods::{Empty, MethodType, file, page, shell};
 use tokio::sync::Mutex;
 
 use super::{
-    Action, ActionError, Cancellation, Observation, OutputSink, Page, Request, Run, RunIn,
+    Action, ActionError, Cancellation, Grammar, Observation, OutputSink, Page, Request, Run, RunIn,
     RunObservation, Screenshot,
     agent_shell::create_params,
     cells,
@@ -35,8 +35,8 @@ const PICTURES: &str = ".browser_screenshots";
 pub struct Settings {
     /// The name of the main shell. An existing shell of this name is used.
     pub main: ShellName,
-    /// The bash that checks whether a command is complete.
-    pub bash: PathBuf,
+    /// Decides whether a text is one command.
+    pub grammar: Grammar,
     /// How long a command may print nothing before the wait for it ends. Does not apply to blocking
     /// commands.
     pub quiet: Duration,
@@ -68,9 +68,9 @@ pub struct Executor<T> {
 impl<T: Tools> Executor<T> {
     /// Does not start anything.
     pub fn new(settings: Settings, tools: T) -> Self {
-        let Settings { main, bash, .. } = &settings;
+        let Settings { main, grammar, .. } = &settings;
         Self {
-            tracker: Mutex::new(CommandTracker::new(tools.clone(), main.clone(), bash.clone())),
+            tracker: Mutex::new(CommandTracker::new(tools.clone(), main.clone(), grammar.clone())),
             is_closed: AtomicBool::new(false),
             files: Files::new(tools.clone()),
             tools,
@@ -210,8 +210,8 @@ impl<T: Tools> Executor<T> {
         let created = self.tools.call::<shell::Create>(&params, Listener::default()).await;
         let shell = created.map_err(ActionError::of_shell)?.shell;
         let _closing = CloseLater { tools: self.tools.clone(), shell: shell.clone() };
-        let (tools, bash) = (self.tools.clone(), self.settings.bash.clone());
-        CommandTracker::with_new(tools, shell, bash).run(run, limits, watch).await
+        let (tools, grammar) = (self.tools.clone(), self.settings.grammar.clone());
+        CommandTracker::with_new(tools, shell, grammar).run(run, limits, watch).await
     }
 
     async fn change<M: MethodType<Result = Empty>>(

@@ -18,6 +18,7 @@ mod commands;
 mod error;
 mod executor;
 mod files;
+mod grammar;
 mod observation;
 mod parsed_run;
 mod relay;
@@ -27,9 +28,11 @@ mod text_edit;
 mod tokens;
 
 pub use cancellation::Cancellation;
+pub use commands::Commands;
 pub use error::{ActionError, ErrorKind, FileError, FileProblem};
 pub use executor::{Executor, Settings, Watch};
 pub(crate) use files::Files;
+pub use grammar::{Grammar, GrammarJob};
 pub use observation::{
     CellObservation, CellOutcome, Completion, EditObservation, EditOutcome, NothingRunning,
     Observation, Outcome, OutputPiece, OutputSink, Page, Picture, ReadContent, Renewal,

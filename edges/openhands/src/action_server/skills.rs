@@ -10,6 +10,7 @@ use std::{
     path::Path,
 };
 
+use sandbox_worker::Worker;
 use serde_json::{Map, Value};
 
 use super::execute::relative_path;
@@ -31,7 +32,8 @@ pub fn prelude(program: &Path) -> String {
 /// Answers each line with one observation, until the end of input. A line has the arguments of an
 /// edit or a view.
 pub async fn edit_lines(requests: impl BufRead, mut answers: impl Write) -> io::Result<()> {
-    let (files, directory) = (Files::new(FileTools::new()), env::current_dir()?);
+    let files = Files::new(FileTools::new(Worker::of_this_program()?));
+    let directory = env::current_dir()?;
     for request in requests.lines() {
         let answer = match serde_json::from_str(&request?) {
             Ok(arguments) => edit(arguments, &files, &directory).await,

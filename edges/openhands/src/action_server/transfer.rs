@@ -6,7 +6,7 @@ use std::{
     fs::File,
     io::{self, Read, Seek as _, Write as _},
     path::{Component, Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use axum::{
@@ -36,6 +36,10 @@ use sandbox_files::{
 pub(super) const UPLOAD_BYTES: usize = 4 << 30;
 /// Limit for the unpacked size of an uploaded archive in bytes.
 const UNPACKED_BYTES: u64 = 16 << 30;
+/// Limit for the files of one download in bytes. They are copied to a temporary file first.
+const DOWNLOAD_BYTES: u64 = 4 << 30;
+/// How many bytes are packed between two checks whether the caller still waits.
+const PACKED_AT_ONCE: u64 = 8 << 20;
 /// How many nested directories a download follows. Deeper nesting is a loop, or made on purpose.
 const DEPTH: usize = 200;
 const BLOCK: usize = 64 << 10;
@@ -102,7 +106,10 @@ pub(super) async fn download_files(
     let Query(Download { path }) = query.map_err(query_failure)?;
     let place = absolute(&server, &path).await?;
     let workspace = server.workspace.clone();
-    let (archive, size) = blocking(move || pack(&place, &workspace)).await?;
+    let caller = Arc::new(());
+    let quota = Quota { left: DOWNLOAD_BYTES, caller: Arc::downgrade(&caller) };
+    let (archive, size) = blocking(move || pack(&place, &workspace, quota)).await?;
+    drop(caller);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name =
         name.replace(|c: char| c.is_control() || matches!(c, '"' | '\\') || !c.is_ascii(), "_");
@@ -262,7 +269,11 @@ fn place_of(name: &str) -> Option<PathBuf> {
 }
 
 /// Packs all files below a path, without compression, into a temporary file without a name.
-fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Failure> {
+fn pack(
+    path: &WorkspacePath,
+    workspace: &Workspace,
+    mut quota: Quota,
+) -> Result<(File, u64), Failure> {
     let failed = |error: io::Error| {
         Failure::of(ErrorKind::Internal, format!("cannot make the archive: {error}"))
     };
@@ -290,13 +301,16 @@ fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Fail
                         Kind::Directory if entry.kind == Kind::Directory && depth < DEPTH => {
                             waiting.push(place);
                         }
-                        Kind::File => add(&mut archive, workspace, &place, &top)?,
+                        Kind::File => add(&mut archive, &mut quota, workspace, &place, &top)?,
                         _ => {}
                     }
                 }
             }
         }
-        _ => add(&mut archive, workspace, &top, top.parent().unwrap_or(Path::new("/")))?,
+        _ => {
+            let above = top.parent().unwrap_or(Path::new("/"));
+            add(&mut archive, &mut quota, workspace, &top, above)?;
+        }
     }
     let mut file = archive.finish().map_err(|error| failed(error.into()))?;
     let size = file.seek(io::SeekFrom::End(0)).map_err(failed)?;
@@ -304,8 +318,36 @@ fn pack(path: &WorkspacePath, workspace: &Workspace) -> Result<(File, u64), Fail
     Ok((file, size))
 }
 
+/// What a download may still pack, and for whom.
+struct Quota {
+    left: u64,
+    /// Gone when the caller no longer waits.
+    caller: Weak<()>,
+}
+
+impl Quota {
+    /// Copies a file. A failure if it has more bytes than are left, or nobody waits any more.
+    fn copy(&mut self, file: &mut File, archive: &mut ZipWriter<File>) -> io::Result<()> {
+        loop {
+            if self.caller.strong_count() == 0 {
+                return Err(io::Error::other("the caller has gone"));
+            }
+            let most = PACKED_AT_ONCE.min(self.left.saturating_add(1));
+            let copied = io::copy(&mut file.take(most), archive)?;
+            let Some(left) = self.left.checked_sub(copied) else {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            };
+            self.left = left;
+            if copied < most {
+                return Ok(());
+            }
+        }
+    }
+}
+
 fn add(
     archive: &mut ZipWriter<File>,
+    quota: &mut Quota,
     workspace: &Workspace,
     place: &Path,
     top: &Path,
@@ -320,13 +362,19 @@ fn add(
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Stored)
         .large_file(size >= u64::from(u32::MAX));
-    let added = archive.start_file(name.as_ref(), options);
-    added.map_err(io::Error::from).and_then(|()| io::copy(&mut file, archive)).map_err(
-        |error| {
-            Failure::of(ErrorKind::Internal, format!("cannot pack {}: {error}", place.display()))
-        },
-    )?;
-    Ok(())
+    if size > quota.left {
+        return Err(too_much());
+    }
+    let added = archive.start_file(name.as_ref(), options).map_err(io::Error::from);
+    added.and_then(|()| quota.copy(&mut file, archive)).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => too_much(),
+        _ => Failure::of(ErrorKind::Internal, format!("cannot pack {}: {error}", place.display())),
+    })
+}
+
+fn too_much() -> Failure {
+    let reason = format!("the files have more than {DOWNLOAD_BYTES} bytes: download parts of them");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
 }
 
 async fn absolute(server: &Server, path: &Path) -> Result<WorkspacePath, Failure> {

@@ -8,6 +8,7 @@ use bridge_protocol::methods::MethodType;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::Workspace;
 use sandbox_host::{Caller, FileService, Sandbox};
+use sandbox_worker::Worker;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Listener, Tools};
@@ -66,8 +67,8 @@ impl Tools for LocalTools {
 pub(crate) struct FileTools(Arc<FileService>);
 
 impl FileTools {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(FileService::new(Workspace::whole_file_system())))
+    pub(crate) fn new(worker: Worker) -> Self {
+        Self(Arc::new(FileService::new(Workspace::whole_file_system(), worker)))
     }
 }
 

@@ -132,3 +132,22 @@ fn without_a_browser_pages_are_refused() {
         assert_eq!(content(&observation), off);
     }
 }
+
+/// The renderer never ends on this page.
+#[test]
+fn a_page_without_end_does_not_hold_up_the_server() {
+    let mut server = start(&["--browser-program", "/no/such/browser"]);
+    server.output("true");
+    fs::write(server.path("page.html"), "<table><td><dd><pre>&#9;").unwrap();
+    std::thread::scope(|scope| {
+        let url = json!({ "url": "page.html" });
+        let browsing = scope.spawn(|| server.action_within("browse", url, Some(3.0)));
+        for _ in 0..20 {
+            assert_eq!(server.get("/alive").text, r#"{"status":"ok"}"#);
+            assert_eq!(server.output("echo free"), "free");
+        }
+        let observation = browsing.join().unwrap();
+        assert_eq!(observation["extras"]["error"], true, "{observation}");
+    });
+    assert_eq!(server.end(), Some(0));
+}

@@ -441,3 +441,21 @@ fn commands_run_in_the_order_in_which_they_came() {
     }
     assert_eq!(server.output("cat order"), "0\n1\n2\n3\n4\n5");
 }
+
+/// The parser of the grammar panics on the first two. What it cannot parse is left to bash.
+#[test]
+fn texts_that_the_grammar_cannot_bear_harm_nobody() {
+    let mut server = Server::start();
+    let deep = "$( ".repeat(3000);
+    for text in ["9999999999[>x", "$(<< >\n", "9999999999[>x\necho b", &deep] {
+        let observation = server.run(text);
+        assert!(observation["observation"].is_string(), "{text:?}: {observation}");
+        assert_eq!(server.get("/alive").text, r#"{"status":"ok"}"#);
+        // Ends what may be unfinished.
+        server.input("C-c");
+    }
+    assert_eq!(server.output("echo still here"), "still here");
+    let several = server.run("echo a\necho b");
+    assert!(content(&several).contains("multiple commands"), "{several}");
+    assert_eq!(server.end(), Some(0));
+}

@@ -404,3 +404,18 @@ fn a_stream_sends_output_as_it_comes() {
     let bad = server.post("/execute_action_stream", "{}");
     assert_eq!(bad.status, 422);
 }
+
+/// The archive is made in a temporary file, which must not fill the disk.
+#[test]
+fn a_download_has_a_limit() {
+    let server = Server::start();
+    fs::create_dir(server.path("d")).unwrap();
+    fs::write(server.path("d/a"), "a").unwrap();
+    fs::File::create(server.path("d/huge")).unwrap().set_len(1 << 43).unwrap();
+    for path in ["d", "d/huge"] {
+        let reply = server.get(&format!("/download_files?path={}", server.path(path)));
+        assert_eq!(reply.status, 413, "{reply:?}");
+    }
+    let (_, archive) = server.download(&format!("/download_files?path={}", server.path("d/a")));
+    assert!(!archive.is_empty());
+}

@@ -173,3 +173,115 @@ fn bad_patterns_are_explained() {
     let missing = grep(&fixture.path("none"), &query("x"));
     assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
 }
+
+/// The libraries abort on such globs, and take gigabytes for such expressions.
+#[test]
+fn patterns_beyond_all_bounds_are_refused_and_quoted_briefly() {
+    let fixture = project();
+    let path = fixture.path(".");
+    let nested = ["{".repeat(250), "a".into(), "}".repeat(250)].concat();
+    let wide = "{a}".repeat(GLOB_CHOICES + 1);
+    for pattern in [&nested, &wide, &"?".repeat(1_000_000), &"x".repeat(8 << 20)] {
+        let globbed = glob(&path, pattern, Filter::default(), 1).map(drop);
+        let grepped = grep(&path, &Grep { files: Some(pattern.clone()), ..query("x") }).map(drop);
+        for refused in [globbed, grepped] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, Error::BadPattern { .. }), "{error:?}");
+            assert!(error.to_string().len() < 1000);
+        }
+    }
+    let deep = ["(".repeat(1000), ")".repeat(1000)].concat();
+    for pattern in ["x".repeat(8 << 20), deep, "(?:x{1000}){1000}".into(), "(".repeat(60_000)] {
+        let error = grep(&path, &query(&pattern)).unwrap_err();
+        assert!(matches!(error, Error::BadPattern { .. }), "{error:?}");
+        assert!(error.to_string().len() < 1000);
+    }
+}
+
+#[test]
+fn patterns_at_their_bounds_are_used() {
+    let fixture = project();
+    let path = fixture.path(".");
+    let nested =
+        |inner: &str| [&"{".repeat(GLOB_CHOICES), inner, &",b}".repeat(GLOB_CHOICES)].concat();
+    for pattern in [
+        nested("**/*.rs"),
+        nested("[!a]"),
+        nested("**/"),
+        "?".repeat(GLOB_BYTES),
+        "[!a]".repeat(GLOB_BYTES / 4),
+        "[à-ÿ]".repeat(GLOB_BYTES / 7),
+        "**/".repeat(GLOB_BYTES / 3),
+        "*a".repeat(GLOB_BYTES / 2),
+    ] {
+        glob(&path, &pattern, Filter::default(), 100).unwrap();
+    }
+    let long = Grep { literal: true, ..query(&"x".repeat(REGEX_BYTES)) };
+    assert_eq!(grep(&path, &long).unwrap().lines, []);
+}
+
+/// Whatever a repository has in place of a file of rules: it is not opened, or has no rules.
+#[test]
+fn hostile_ignore_files_have_no_rules() {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    use std::os::unix::fs::symlink;
+
+    let nested = ["{".repeat(100_000), "a".into(), "}".repeat(100_000)].concat();
+    type Make<'a> = &'a dyn Fn(&std::path::Path);
+    let make: [(&str, Make<'_>); 7] = [
+        ("a pipe", &|file| mkfifoat(CWD, file, Mode::RWXU).unwrap()),
+        ("a link to a device", &|file| symlink("/dev/zero", file).unwrap()),
+        ("a link to itself", &|file| symlink(file.file_name().unwrap(), file).unwrap()),
+        ("a directory", &|file| fs::create_dir(file).unwrap()),
+        ("nested braces", &|file| fs::write(file, &nested).unwrap()),
+        ("many of one letter", &|file| fs::write(file, "?".repeat(200_000)).unwrap()),
+        ("a huge file", &|file| fs::File::create(file).unwrap().set_len(1 << 40).unwrap()),
+    ];
+    for (what, make) in make {
+        let fixture = project();
+        fs::remove_file(fixture.inside(".gitignore")).unwrap();
+        fs::create_dir(fixture.inside(".git/info")).unwrap();
+        for name in [".gitignore", ".ignore", ".git/info/exclude", "src/.ignore"] {
+            make(&fixture.inside(name));
+        }
+        let names = found(&fixture, ".", "src/**/*.rs", Filter::default());
+        assert_eq!(names, ["src/deep/lib.rs", "src/main.rs"], "{what}");
+        assert_eq!(hits(&fixture, &query("fn main")), ["src/main.rs:1:fn main() {"], "{what}");
+    }
+}
+
+/// A line beyond the limits is no rule, and the others of its file are.
+#[test]
+fn rules_apply_as_in_git_and_ripgrep() {
+    let fixture = project();
+    let braces = "{".repeat(1000);
+    fixture
+        .put(".gitignore", format!("\u{feff}*.log\r\n{braces}\n[\ntarget/\n!.config\n!kept.log\n"));
+    fixture.put(".git/info/exclude", "*.tmp\n");
+    fixture.put("kept.log", "");
+    fixture.put("x.tmp", "");
+    fixture.put("src/.gitignore", "/main.rs\n!run.log\n");
+    fixture.put("src/run.log", "");
+    fixture.put("src/deep/main.rs", "");
+    fixture.put("src/deep/.ignore", "!*.log\nlib.rs\n");
+    fixture.put("src/deep/any.log", "");
+    // Another repository: rules above its top do not count, but those of `.ignore` do.
+    fixture.put(".ignore", "*.o\n");
+    fs::create_dir_all(fixture.inside("nested/.git")).unwrap();
+    fixture.put("nested/a.log", "");
+    fixture.put("nested/a.o", "");
+    assert_eq!(
+        found(&fixture, ".", "**", Filter::default()),
+        [
+            ".config/x.rs",
+            "data.bin",
+            "kept.log",
+            "nested/a.log",
+            "src/deep/any.log",
+            "src/deep/main.rs",
+            "src/run.log"
+        ]
+    );
+    let ignored = Filter { ignored: true, hidden: false };
+    assert!(found(&fixture, ".", "**", ignored).contains(&"target/out.rs".to_owned()));
+}

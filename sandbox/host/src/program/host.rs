@@ -21,8 +21,9 @@ use connection_file::Directory;
 use sandbox_files::Workspace;
 use sandbox_host::{Answer, Caller, CellSettings, Sandbox, Settings, state};
 use sandbox_isolation::Network;
-use sandbox_pages::{Browser, CHROMIUM, Renderer};
+use sandbox_pages::{Browser, CHROMIUM};
 use sandbox_shells::ShellArguments;
+use sandbox_worker::Worker;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
@@ -178,7 +179,7 @@ async fn open(arguments: &HostArguments, directory: PathBuf) -> anyhow::Result<S
     // Pages are fetched outside the policy, so they would bypass a restricted network.
     let browser = (arguments.shells.network == Network::Unrestricted).then(|| Browser {
         chromium: arguments.browser_program.clone(),
-        renderer: Renderer::Program,
+        worker: Worker::new(&shells.program),
     });
     let settings = Settings { directory, workspace, shells, cells: Some(cells), browser };
     Sandbox::open(settings).await.context("cannot start the shells of the sandbox")

@@ -97,16 +97,36 @@ pub struct Size {
 }
 
 impl Size {
-    /// Checks that tmux accepts this size.
+    /// The smallest terminal that tmux accepts.
+    const SMALLEST: Self = Self { columns: 2, rows: 2 };
+    /// The largest terminal. A screen of this size takes about 30 MiB while output is rendered; tmux would accept one
+    /// that takes 3 GiB.
+    pub const LARGEST: Self = Self { columns: 1000, rows: 500 };
+
+    /// Checks that a shell can have a terminal of this size.
     pub(crate) fn check(self) -> Result<(), Error> {
-        let fits = |length: u16| (2..=10_000).contains(&length);
-        if fits(self.columns) && fits(self.rows) {
-            return Ok(());
-        }
         let Self { columns, rows } = self;
-        Err(Error::Invalid(format!(
-            "a terminal cannot have {columns} columns and {rows} rows; choose 2 to 10000 of each"
-        )))
+        let (least, most) = (Self::SMALLEST, Self::LARGEST);
+        let fits = (least.columns..=most.columns).contains(&columns)
+            && (least.rows..=most.rows).contains(&rows);
+        match fits {
+            true => Ok(()),
+            false => Err(Error::TerminalSize { size: self }),
+        }
+    }
+
+    /// The nearest size that a screen can have, for sizes that come from files.
+    pub(crate) fn clamped(self) -> Self {
+        Self {
+            columns: self.columns.clamp(1, Self::LARGEST.columns),
+            rows: self.rows.clamp(1, Self::LARGEST.rows),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} columns and {} rows", self.columns, self.rows)
     }
 }
 
@@ -254,5 +274,32 @@ mod tests {
         for bad in ["", "a b", "a.b", "../x", "a:b", "ä", &"x".repeat(65)] {
             assert!(bad.parse::<ShellId>().is_err(), "{bad}");
         }
+    }
+
+    /// Rendering takes memory for a whole screen, so its size is bounded wherever it comes from.
+    #[test]
+    fn terminals_beyond_all_bounds_are_refused() {
+        let Size { columns, rows } = Size::LARGEST;
+        for (columns, rows, is_good) in [
+            (2, 2, true),
+            (columns, rows, true),
+            (columns + 1, rows, false),
+            (columns, rows + 1, false),
+            (10_000, 10_000, false),
+            (1, 48, false),
+            (160, 0, false),
+        ] {
+            let size = Size { columns, rows };
+            let checked = size.check();
+            assert_eq!(checked.is_ok(), is_good, "{size}");
+            assert!(is_good || checked.unwrap_err().to_string().contains("2 to 1000 columns"));
+            assert!(size.clamped().columns <= Size::LARGEST.columns);
+        }
+        let text = crate::render(
+            b"a\x1b[9999;9999Hb",
+            Size { columns: 10_000, rows: 10_000 },
+            crate::Colours::Strip,
+        );
+        assert!(text.ends_with('b'));
     }
 }

@@ -9,6 +9,7 @@
 //! full-screen program that is still running is shown as its screen, below the earlier output. Output that a program
 //! makes the terminal discard (as `clear` does) is discarded.
 
+mod budget;
 mod lines;
 mod screen;
 #[cfg(test)]
@@ -23,11 +24,14 @@ use avt::{
 };
 use tokio::sync::Semaphore;
 
-use self::{lines::Lines, screen::Screen, text::Text};
+use self::{budget::Budget, lines::Lines, screen::Screen, text::Text};
 use crate::ledger::Size;
 
-/// Limits how many threads render at a time. A screen can take ten megabytes.
+/// Limits how many threads render at a time. A screen can take 30 MiB.
 static RENDER_SLOTS: Semaphore = Semaphore::const_new(2);
+
+/// The end of a text whose rendering was given up.
+const GIVEN_UP: &str = "\n[the rest of the output is not shown, because it draws too much: get it with shell/read and raw]";
 
 /// What to do with colours and other attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +89,15 @@ pub struct Renderer {
     screen: Option<Screen>,
     may_have_screen: bool,
     lacks_screen: bool,
+    budget: Budget,
+    /// Whether the output draws more than the budget allows. The rest of it is not rendered.
+    is_given_up: bool,
 }
 
 impl Renderer {
     /// Creates a renderer for a terminal of this size.
     pub fn new(size: Size, colours: Colours) -> Self {
-        let size = Size { columns: size.columns.max(1), rows: size.rows.max(1) };
+        let size = size.clamped();
         Self {
             size,
             colours,
@@ -101,6 +108,8 @@ impl Renderer {
             screen: None,
             may_have_screen: true,
             lacks_screen: false,
+            budget: Budget::new(),
+            is_given_up: false,
         }
     }
 
@@ -114,7 +123,7 @@ impl Renderer {
                 &joined
             }
         };
-        while !rest.is_empty() && !self.lacks_screen {
+        while !rest.is_empty() && !self.lacks_screen && !self.is_given_up {
             let (valid, invalid) = match str::from_utf8(rest) {
                 Ok(text) => (text.len(), Some(0)),
                 Err(error) => (error.valid_up_to(), error.error_len()),
@@ -146,11 +155,15 @@ impl Renderer {
         if let Some(lines) = self.lines {
             self.text.push_lines(&lines.finish());
         }
-        self.text.finish()
+        let mut text = self.text.finish();
+        if self.is_given_up {
+            text.push_str(GIVEN_UP);
+        }
+        text
     }
 
     fn feed_text(&mut self, mut text: &str) {
-        while !text.is_empty() && !self.lacks_screen {
+        while !text.is_empty() && !self.lacks_screen && !self.is_given_up {
             if let (Some(lines), State::Ground) = (&mut self.lines, self.parser.state) {
                 let run = text.bytes().position(|byte| !(b' '..=b'~').contains(&byte));
                 let printed = lines.print_ascii(&text[..run.unwrap_or(text.len())]);
@@ -169,11 +182,17 @@ impl Renderer {
     fn apply(&mut self, function: Function) {
         if let Some(lines) = &mut self.lines {
             if lines.apply(&function) {
+                self.is_given_up = !self.budget.has_room(self.text.len() + lines.ended().len());
                 return;
             }
             self.switch_to_screen();
         }
         if let Some(screen) = &mut self.screen {
+            let is_affordable = self.budget.spend(&function, self.size);
+            if !is_affordable || !self.budget.has_room(self.text.len()) {
+                self.is_given_up = true;
+                return;
+            }
             let is_line_end = function == Function::Lf;
             screen.apply(function, &mut self.text);
             if is_line_end && screen.needs_only_lines() {

@@ -26,7 +26,7 @@ impl Fixture {
     async fn open() -> Self {
         let tools = FakeTools::default();
         let shell = ShellName("agent".to_owned());
-        let tracker = CommandTracker::new(tools.clone(), shell, "bash".into());
+        let tracker = CommandTracker::new(tools.clone(), shell, Grammar::in_process("bash"));
         let mut fixture = Self { tools, tracker, cancellation: Arc::default() };
         fixture.expect_creation();
         fixture.tracker.open().await.unwrap();

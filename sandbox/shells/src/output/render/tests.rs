@@ -212,3 +212,24 @@ proptest! {
         prop_assert_eq!(text, expected.trim_end());
     }
 }
+
+/// A few bytes can repeat a character 65,535 times, fill a row or clear the screen.
+#[test]
+fn output_that_draws_too_much_is_given_up() {
+    let size = Size::LARGEST;
+    let shown = |output: &str| {
+        let mut renderer = Renderer::new(size, Colours::Strip);
+        renderer.budget = Budget::of_cells(20_000_000);
+        renderer.feed(output.as_bytes());
+        renderer.finish()
+    };
+    let repeated = "x\x1b[65535b".repeat(1000);
+    let moved = "\x1b[999Cx\n".repeat(80_000);
+    let cleared = "\x1b[1;1H\x1b[J".repeat(100);
+    for output in [repeated, moved, cleared] {
+        let text = shown(&output);
+        assert!(text.ends_with("it draws too much: get it with shell/read and raw]"));
+        assert!(text.len() < 80 << 20, "{} bytes", text.len());
+    }
+    assert!(shown(&"\x1b[2J\x1b[Hframe".repeat(10)).ends_with("frame"));
+}

@@ -44,6 +44,11 @@ impl Text {
         self.line_start = self.text.len();
     }
 
+    /// The length in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.line_start = 0;
