@@ -198,7 +198,6 @@ impl Directory {
             .then_some(file.host_token)
     }
 
-    /// Holds the lock until the file that is returned is dropped.
     /// Waits for the lock of the directory. It is a file in the directory, and not the directory itself: a confined
     /// program can open the directory, and could hold its lock for ever, but not the file.
     fn lock(&self) -> Result<Lock, Error> {

@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::{self, IsTerminal as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
@@ -174,10 +175,14 @@ pub(crate) fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             pages: has_pages(&arguments, &shells),
         };
         if let Some(drawn) = &drawn {
+            // A file or a journal would keep the key.
+            let key = match io::stderr().is_terminal() {
+                true => drawn.key().to_owned(),
+                false => format!("see `openhands-edge key {}`", address.port()),
+            };
             eprintln!(
-                "openhands-edge: clients must show this key, which is also in {}, in X-Session-API-Key: {}",
+                "openhands-edge: clients must show the key in {} as X-Session-API-Key: {key}",
                 drawn.path().display(),
-                drawn.key()
             );
         }
         // Before the address is printed: whoever reads it may send the signal.

@@ -15,8 +15,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::{Level, Policy, enter};
 
-/// How the names of our variables begin, among them the token of a daemon.
-const OUR_VARIABLES: &[u8] = b"RUN_BRIDGE_";
+/// How the names of variables begin that may contain the token of a daemon or the key of an action server.
+const SECRET_VARIABLES: [&[u8]; 3] = [b"RUN_BRIDGE_", b"EVOLVE_RUN_BRIDGE_", b"SESSION_API_KEY"];
 
 /// How commands are started under a policy: as `LAUNCHER confine -- POLICY -- COMMAND`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub fn confine(arguments: Vec<OsString>) -> io::Result<Infallible> {
 /// Applies a policy to this process and becomes a command. It returns only on an error.
 ///
 /// The command inherits the three standard descriptors and the given one, and no other: one that the launcher has
-/// got by accident could lead out. A confined command does not get the variables by which programs find a daemon and
-/// its token.
+/// got by accident could lead out. A confined command does not get the variables with the token of a daemon or the key
+/// of an action server: these act outside of the walls.
 pub fn become_command(
     policy: &Policy,
     words: impl IntoIterator<Item = OsString>,
@@ -59,9 +59,10 @@ pub fn become_command(
     let mut command = Command::new(program);
     command.args(words);
     if policy.level > Level::None {
-        let ours = |(name, _): &(OsString, OsString)| name.as_bytes().starts_with(OUR_VARIABLES);
-        for (name, _) in env::vars_os().filter(ours) {
-            command.env_remove(name);
+        for (name, _) in env::vars_os() {
+            if SECRET_VARIABLES.iter().any(|secret| name.as_bytes().starts_with(secret)) {
+                command.env_remove(name);
+            }
         }
     }
     close_on_exec()?;

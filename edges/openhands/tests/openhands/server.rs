@@ -157,9 +157,10 @@ impl Server {
             printed.split_once("http://").unwrap_or_else(|| panic!("no address: {printed}"));
         self.printed = printed.to_owned();
         self.url = format!("http://{}", url.trim());
-        let drawn =
-            printed.split_once("X-Session-API-Key: ").and_then(|(_, key)| key.lines().next());
-        self.key = options.key.or(drawn).unwrap_or_default().to_owned();
+        let file =
+            printed.split_once("the key in ").and_then(|(_, rest)| rest.split_once(" as X-"));
+        let drawn = file.map(|(file, _)| fs::read_to_string(file).unwrap());
+        self.key = options.key.map(str::to_owned).or(drawn).unwrap_or_default();
         self.child = Some(child);
     }
 

@@ -48,6 +48,8 @@ fn other_users_cannot_run_commands_on_a_server_that_was_given_no_key() {
     let name = format!("openhands-{}.key", server.address());
     let file = home.join(".local/state/run-bridge").join(name);
     assert_eq!(fs::read_to_string(&file).unwrap(), server.key);
+    // It is in no log: its stderr is no terminal.
+    assert!(!server.printed.contains(&server.key));
     let mut ask = Command::new(env!("CARGO_BIN_EXE_openhands-edge"));
     ask.args(["key", port(&server)]).env("HOME", &home);
     ask.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_STATE_HOME");

@@ -20,6 +20,9 @@ const ROLE: &str = "HOSTILE_ROLE";
 const STAGE: &str = "HOSTILE_STAGE";
 /// The variable with the policy, one argument in a line.
 const POLICY: &str = "HOSTILE_POLICY";
+/// Variables that the launcher has, with secrets that lead out.
+pub(crate) const SECRET_VARIABLES: [&str; 3] =
+    ["RUN_BRIDGE_TOKEN", "EVOLVE_RUN_BRIDGE_TOKEN", "SESSION_API_KEY"];
 /// A user without any rights, if the test runs as root.
 const NOBODY: u32 = 65_534;
 
@@ -171,7 +174,7 @@ impl Stage {
         let mut program = Command::new(self.base.join("program"))
             .args(["--exact", "role", "--nocapture", "--test-threads=1"])
             .envs([(ROLE, "launcher"), (POLICY, &arguments.join("\n")), (STAGE, &facts)])
-            .env("RUN_BRIDGE_TOKEN", "secret")
+            .envs(SECRET_VARIABLES.map(|name| (name, "secret")))
             .current_dir(&self.base)
             .uid(self.user.uid())
             .gid(self.user.gid())
