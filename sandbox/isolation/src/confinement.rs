@@ -23,7 +23,7 @@ const OUR_VARIABLES: &[u8] = b"RUN_BRIDGE_";
 pub struct Confinement {
     /// The program that calls [`confine`].
     pub launcher: PathBuf,
-    /// What the commands may do.
+    /// The policy for the commands.
     pub policy: Policy,
 }
 
