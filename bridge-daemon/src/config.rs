@@ -57,7 +57,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub bridge: BridgeArgs,
 
-    /// Who answers: this terminal, or a VS Code window that attaches
+    /// The host that answers: this terminal, or a VS Code window that attaches
     #[arg(long, value_enum, default_value_t = HostKind::Terminal)]
     pub host: HostKind,
 
