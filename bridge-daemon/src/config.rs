@@ -34,12 +34,12 @@ Exit codes of `serve`: 0 ended as asked, 2 wrong usage, 125 could not start.";
 #[derive(Debug, Parser)]
 #[command(name = "bridge-daemon", version, about, after_help = EXAMPLES, propagate_version = true)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program with a bridge of its own, which lives exactly as long as the program
@@ -57,7 +57,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub bridge: BridgeArgs,
 
-    /// Who answers: this terminal, or a VS Code window that attaches
+    /// The host that answers: this terminal, or a VS Code window that attaches
     #[arg(long, value_enum, default_value_t = HostKind::Terminal)]
     pub host: HostKind,
 
@@ -169,7 +169,7 @@ impl BridgeArgs {
     }
 }
 
-/// Who answers.
+/// The host that answers the calls of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HostKind {
     /// The built-in terminal host

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// After this many unanswered pings in a row, the connection is closed.
 const MISSED: u32 = 2;
 
-/// What to do on a tick.
+/// The action on a tick of the heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
     /// Send an empty ping.

@@ -21,7 +21,7 @@ use crate::hub::Hub;
 /// How long a plain HTTP request may take.
 const HTTP_TIME: Duration = Duration::from_secs(30);
 
-/// What the listeners share.
+/// The state that all listeners of the daemon share.
 pub struct Server {
     hub: Arc<Hub>,
     gate: Gate,

@@ -139,7 +139,7 @@ impl Directory {
 
     fn claim_locked(&self, session: &SessionId) -> Result<(), Error> {
         for name in [file_name(session), host_file_name(session)] {
-            match self.read::<Owner>(&name) {
+            match self.read::<DaemonIdentity>(&name) {
                 Some(other) if other.is_alive() => {
                     return Err(Error::SessionTaken { session: other.session, pid: other.pid });
                 }
@@ -179,10 +179,10 @@ impl Directory {
         let _lock = self.lock()?;
         let mut alive = Vec::new();
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-            let Some(owner) = self.read::<Owner>(&name) else { continue };
-            if !owner.is_alive() {
-                self.remove(&owner.session);
-            } else if name == file_name(&owner.session) {
+            let Some(daemon) = self.read::<DaemonIdentity>(&name) else { continue };
+            if !daemon.is_alive() {
+                self.remove(&daemon.session);
+            } else if name == file_name(&daemon.session) {
                 alive.extend(self.read::<ConnectionFile>(&name));
             }
         }
@@ -198,8 +198,9 @@ impl Directory {
             .then_some(file.host_token)
     }
 
-    /// Waits for the lock of the directory. It is a file in the directory, and not the directory itself: a confined
-    /// program can open the directory, and could hold its lock for ever, but not the file.
+    /// Waits for the lock of the directory, and holds it until the result is dropped. The lock is a file in the
+    /// directory, and not the directory itself: a confined program can open the directory, and could hold its lock
+    /// for ever, but not the file.
     fn lock(&self) -> Result<Lock, Error> {
         let path = self.0.join(LOCK);
         let failed = |source| Error::Io { path: path.clone(), source };
@@ -252,9 +253,9 @@ impl Directory {
         }
         let mut text = String::new();
         file.take(FILE_BYTES).read_to_string(&mut text).ok()?;
-        let owner: Owner = serde_json::from_str(&text).ok()?;
-        let named = [file_name(&owner.session), host_file_name(&owner.session)];
-        let valid = owner.schema == SCHEMA && named.iter().any(|known| known == name);
+        let daemon: DaemonIdentity = serde_json::from_str(&text).ok()?;
+        let named = [file_name(&daemon.session), host_file_name(&daemon.session)];
+        let valid = daemon.schema == SCHEMA && named.iter().any(|known| known == name);
         valid.then(|| serde_json::from_str(&text).ok())?
     }
 
@@ -275,17 +276,17 @@ impl Drop for Published {
     }
 }
 
-/// The members that both kinds of file have.
+/// The daemon that a file is about: the members that both kinds of file have.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Owner {
+struct DaemonIdentity {
     schema: u32,
     session: SessionId,
     pid: u32,
     process_start: u64,
 }
 
-impl Owner {
+impl DaemonIdentity {
     fn is_alive(&self) -> bool {
         ProcessId { pid: self.pid, start_time: self.process_start }.is_alive()
     }

@@ -20,7 +20,7 @@ const PENALTY: Duration = Duration::from_millis(100);
 /// Pause after the system refused to accept, for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the listeners of one server share.
+/// The entrance that all listeners of one server share: it counts their half-open connections.
 #[derive(Debug, Default)]
 pub struct Entrance {
     half_open: Arc<Mutex<HalfOpen>>,

@@ -1,4 +1,4 @@
-//! What every listener of ours does before it knows who has connected.
+//! Accepts connections and reads their request heads, for every listener of ours.
 //!
 //! Connections that have not passed the gate cost little. Each has 2 s and 8 KiB for its request head. There are at
 //! most [`HALF_OPEN`] of them, including those that are being refused, and a new one replaces the oldest, so that they

@@ -157,7 +157,7 @@ fn cells_print_and_are_interrupted() {
     let output = act(&sandbox, &["ipython", "print('x' * 20_000_000); raise Exception('the end')"]);
     assert_eq!(output.code, Some(1));
     assert_eq!(output.lines.last().unwrap(), "Exception: the end");
-    let (bytes, _) = output.stderr.split_once(" bytes of output were left out").unwrap();
+    let (bytes, _) = output.stderr.split_once(" bytes of output were omitted").unwrap();
     let bytes = bytes.strip_prefix("bridge-client: ").unwrap();
     assert!(output.lines.contains(&format!("[{bytes} bytes of output were omitted here.]")));
     let anew = "[A new kernel was started; variables of an earlier one are lost.]";

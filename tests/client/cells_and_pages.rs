@@ -28,7 +28,7 @@ fn cells_print_their_text_and_the_exit_code_shows_how_they_ended() {
     for (code, exit, words) in [
         ("fine", 0, &["(pictures: 1; --json prints them)"][..]),
         ("wrong", 1, &[]),
-        ("slow", 124, &["7 bytes of output were left out", "give it more time with --limit"]),
+        ("slow", 124, &["7 bytes of output were omitted", "give it more time with --limit"]),
         ("dead", 1, &["the kernel died while the cell ran", "without earlier variables"]),
     ] {
         let output = run(&daemon, &["cell", "run", code]);

@@ -19,6 +19,7 @@ fn paths(text: &str) -> Vec<String> {
         let tops = [
             "bridge-",
             "connection-file/",
+            "listener/",
             "private-files/",
             "process-identity/",
             "tests/",
@@ -52,7 +53,11 @@ fn every_path_that_a_document_names_exists() {
         "CHANGELOG.md",
         "CONTRIBUTING.md",
         "GLOSSARY.md",
+        "OPENHANDS.md",
+        "SECURITY.md",
+        "bench/NOTES.md",
         "tests/README.md",
+        "tests/mutants.md",
         "tests/sandbox.md",
     ] {
         let named = paths(&read(document)).into_iter().filter(|path| !root().join(path).exists());
@@ -64,6 +69,22 @@ fn every_path_that_a_document_names_exists() {
         missing.join("\n")
     );
     assert!(paths(&read("ARCHITECTURE.md")).len() > 20, "the map of the code names its files");
+}
+
+#[test]
+fn the_map_names_every_crate() {
+    let workspace = read("Cargo.toml");
+    let (_, members) = workspace.split_once("members = [").unwrap();
+    let (members, _) = members.split_once(']').unwrap();
+    let crates: Vec<_> = members.split('"').skip(1).step_by(2).collect();
+    assert!(crates.len() > 10, "{crates:?}");
+    let map = read("ARCHITECTURE.md");
+    for folder in crates {
+        assert!(
+            map.contains(&format!("`{folder}")),
+            "ARCHITECTURE.md lacks {folder}: add it to the map"
+        );
+    }
 }
 
 #[test]

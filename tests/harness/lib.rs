@@ -8,7 +8,8 @@
 //! - [`Socket`]: a WebSocket of a client or a host that exchanges JSON values.
 //! - [`EvolveClient`]: the original project's client, byte for byte as its contract describes it.
 //!
-//! Nothing here sleeps: every wait is for an event and has a timeout, whose message says what was awaited.
+//! Waits are for events. Only [`wait_until`] and [`wait_until_complete`] poll, for conditions without an event, such
+//! as the end of a process that is not our child. Every wait has a timeout, whose message says what was awaited.
 
 #![allow(clippy::unwrap_used)] // In a test harness a panic is the right way to fail.
 #![allow(missing_docs)] // Most names say everything; the module docs give the overview.

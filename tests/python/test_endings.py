@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 
 import pytest
 
@@ -67,10 +66,10 @@ print("leaving", flush=True)
 @pytest.mark.parametrize(
     "start",
     [
-        'threading.Thread(target=vscode_bridge.chat, args=("Anybody?", 60), daemon=True).start()',
-        'pending = vscode_bridge.chat_async("Anybody?", 60)',
-        'stream = vscode_bridge.chat("Anybody?", 60, stream=True)',
-        'client = vscode_bridge.Client(); pending = client.chat_async("Anybody?", 60)',
+        'threading.Thread(target=vscode_bridge.chat, args=("Anybody?", 600), daemon=True).start()',
+        'pending = vscode_bridge.chat_async("Anybody?", 600)',
+        'stream = vscode_bridge.chat("Anybody?", 600, stream=True)',
+        'client = vscode_bridge.Client(); pending = client.chat_async("Anybody?", 600)',
     ],
 )
 def test_a_pending_call_does_not_hold_up_the_exit(daemon: Daemon, start: str) -> None:
@@ -79,9 +78,7 @@ def test_a_pending_call_does_not_hold_up_the_exit(daemon: Daemon, start: str) ->
     request = host.event("request")
     process.type("\n")
     process.line("last line", lambda line: line == "leaving")
-    began = time.monotonic()
-    assert process.wait() == 0
-    assert time.monotonic() - began < 2
+    assert process.wait() == 0  # it gives up long before the timeout of the call
     assert process.stderr() == ""
     host.event("cancel", id=request["id"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -21,6 +22,7 @@ from vscode_bridge import (
     HostUnavailable,
     RequestFailed,
     RequestRefused,
+    _connection,
 )
 
 from bridge import Daemon, chat_rule, slow_rule
@@ -113,10 +115,8 @@ def test_blocked_is_a_sentence_and_no_exception(
 
 def test_timeout_gives_the_reason_and_cancels_at_the_host(daemon: Daemon, client: Client) -> None:
     host = daemon.host(slow_rule())
-    began = time.monotonic()
     with pytest.raises(BridgeTimeout) as caught:
         client.chat("Anybody?", timeout=0.4)
-    assert 0.3 < time.monotonic() - began < 1.4
     assert caught.value.code == -32052  # the daemon's answer came before our own timeout
     assert "vscode/chat" in str(caught.value)
     assert caught.value.data["mayHaveExecuted"] is True
@@ -220,12 +220,14 @@ def test_wrong_session(daemon: Daemon) -> None:
         client.chat("hi")
 
 
-def test_nothing_listens_is_an_error_at_once(daemon: Daemon) -> None:
+def test_nothing_listens_is_an_error_at_once(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # If the first connection got more than one attempt, the call would end with BridgeTimeout.
+    monkeypatch.setattr(_connection, "RECONNECT_WAIT", math.inf)
     daemon.process.kill()
-    began = time.monotonic()
     with Client(daemon.endpoint) as client, pytest.raises(BridgeUnavailable, match="reached"):
-        client.chat("hi")
-    assert time.monotonic() - began < 1
+        client.chat("hi", timeout=10)
 
 
 def test_unix_address(start_daemon: Callable[..., Daemon]) -> None:

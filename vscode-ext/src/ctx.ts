@@ -20,7 +20,7 @@ export interface Ctx {
   readonly progress: (value: unknown) => void;
 }
 
-/** What all requests and runs of a window share. */
+/** The services that all requests and runs of a window share. */
 export interface Window {
   readonly extension: vscode.ExtensionContext;
   readonly log: vscode.LogOutputChannel;

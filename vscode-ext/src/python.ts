@@ -18,7 +18,7 @@ interface PythonExtension {
 
 export interface FoundPython {
   readonly path: string;
-  /** What it can do. Throws a {@link Problem} when it cannot be started. */
+  /** Asks the Python for its version and modules. Throws a {@link Problem} when it cannot be started. */
   ask(directory: string, environment: Record<string, string>): Promise<PythonFacts>;
 }
 

@@ -19,7 +19,7 @@ from ._observations import (
 from ._output import OnOutput, Output, log_of
 from ._protocol import given
 from ._route import PathLike, Route
-from ._twins import AsyncOwner, BlockingOwner, Twin, twin
+from ._twins import AsyncConnected, BlockingConnected, Twin, twin
 
 if TYPE_CHECKING:
     from ._async_client import AsyncClient
@@ -281,7 +281,7 @@ class AgentMethods(Twin):
         return await self._follow_tool(_protocol.EXECUTE_ACTION, params, on_progress, timeout)
 
 
-class Agent(AgentMethods, BlockingOwner):
+class Agent(AgentMethods, BlockingConnected):
     """An agent with a shell. Without a ``client``, it opens its own connection.
 
     ``runtime`` (an id) or ``path`` (a directory that the runtime has open) chooses a runtime if
@@ -302,7 +302,7 @@ class Agent(AgentMethods, BlockingOwner):
         self.shell = shell
 
 
-class AsyncAgent(AgentMethods, AsyncOwner):
+class AsyncAgent(AgentMethods, AsyncConnected):
     """An agent with a shell, for asyncio: the methods of ``Agent``, to be awaited."""
 
     def __init__(

@@ -20,7 +20,7 @@ class BlockingContext(ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """What is done at the end of the block."""
+        """Releases the resources of the object, at the end of the block."""
 
 
 class AsyncContext(ABC):
@@ -34,4 +34,4 @@ class AsyncContext(ABC):
 
     @abstractmethod
     async def _leave(self) -> None:
-        """What is done at the end of the block."""
+        """Releases the resources of the object, at the end of the block."""

@@ -109,7 +109,7 @@ class Edited:
 
 @dataclass(frozen=True)
 class Hashed:
-    """What ``hash`` found. All members describe the same bytes."""
+    """The result of ``hash``. All members describe the same bytes."""
 
     sha256: str
     """64 lower-case hexadecimal digits."""

@@ -70,7 +70,7 @@ class CellObservation(Observation):
 
     @property
     def lost(self) -> int:
-        """Number of bytes that were left out of very long output; ``content`` says where."""
+        """Number of bytes that were omitted from very long output; ``content`` says where."""
         return _lost(self)
 
 

@@ -190,7 +190,7 @@ class AsyncTwin(Twin, Asynchronous):
         self._client._cancel(call)
 
 
-class BlockingOwner(BlockingTwin, BlockingContext):
+class BlockingConnected(BlockingTwin, BlockingContext):
     """A twin that opens its own connection unless it is given one."""
 
     def __init__(self, client: Optional[Client], route: Route) -> None:
@@ -204,7 +204,7 @@ class BlockingOwner(BlockingTwin, BlockingContext):
             self._client.close()
 
 
-class AsyncOwner(AsyncTwin, AsyncContext):
+class AsyncConnected(AsyncTwin, AsyncContext):
     """A twin for asyncio that opens its own connection unless it is given one."""
 
     def __init__(self, client: Optional[AsyncClient], route: Route) -> None:

@@ -30,7 +30,7 @@ from ._media import Media
 from ._pages import Page, PageMethods
 from ._route import PathLike, Route
 from ._shell import AsyncShell, Command, OutputLost, Printed, Shell, ShellsMethods
-from ._twins import AsyncOwner, BlockingOwner
+from ._twins import AsyncConnected, BlockingConnected
 
 if TYPE_CHECKING:
     from ._async_client import AsyncClient
@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 
-class Tools(ShellsMethods[Shell], FileMethods, PageMethods, BlockingOwner):
+class Tools(ShellsMethods[Shell], FileMethods, PageMethods, BlockingConnected):
     """The tools of a runtime. Without a ``client``, it opens its own connection."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Tools(ShellsMethods[Shell], FileMethods, PageMethods, BlockingOwner):
         self._leave()
 
 
-class AsyncTools(ShellsMethods[AsyncShell], FileMethods, PageMethods, AsyncOwner):
+class AsyncTools(ShellsMethods[AsyncShell], FileMethods, PageMethods, AsyncConnected):
     """The tools of a runtime for asyncio: the methods of ``Tools``, awaited, except ``shell``."""
 
     def __init__(

@@ -217,7 +217,10 @@ impl Supervisor {
             None => None,
         };
         self.surroundings.descriptors.restore_in(&mut command);
-        in_session_of_its_own(&mut command, inherited.iter().map(AsRawFd::as_raw_fd).collect());
+        in_process_session_of_its_own(
+            &mut command,
+            inherited.iter().map(AsRawFd::as_raw_fd).collect(),
+        );
         let process = command.spawn()?;
         Ok(Started { process, host, client })
     }
@@ -263,7 +266,7 @@ fn pair() -> io::Result<(UnixStream, OwnedFd)> {
 /// Lets the child inherit these descriptors and no others, in a process session of its own. So it has no terminal:
 /// neither Ctrl-C, which is for the program of a run, nor a write to the terminal can stop it.
 #[allow(unsafe_code)]
-fn in_session_of_its_own(command: &mut Command, inherited: Vec<RawFd>) {
+fn in_process_session_of_its_own(command: &mut Command, inherited: Vec<RawFd>) {
     // SAFETY: only async-signal-safe system calls are made, and nothing is allocated. The descriptors are open,
     // because their owner lives until the child has been started.
     unsafe {

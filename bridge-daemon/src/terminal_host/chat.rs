@@ -19,7 +19,7 @@ const OUTPUT_BYTES: usize = 8 << 20;
 /// How many bytes at the end of a failed program's stderr the error message quotes.
 const STDERR_BYTES: usize = 2048;
 
-/// Who answers chat.
+/// The program or person that answers chat.
 #[derive(Debug)]
 pub enum Answerer {
     /// A shell command.

@@ -63,7 +63,7 @@ fn path(directory: &Path, address: SocketAddr) -> PathBuf {
     directory.join(format!("openhands-{address}.key"))
 }
 
-/// Which server's key to print.
+/// Names the server whose key is printed.
 #[derive(Debug, Args)]
 pub(crate) struct KeyArguments {
     /// The port of the server

@@ -73,7 +73,7 @@ pub enum CellEnd {
 /// The result of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellResult {
-    /// What it printed, displayed and raised.
+    /// The output of the cell: printed text, displays and tracebacks.
     pub outputs: Vec<CellOutput>,
     /// How it ended.
     pub ended: CellEnd,

@@ -80,7 +80,7 @@ pub enum Error {
     /// The operating system refused something; the text says what was attempted.
     #[error("{what}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempt that failed, in words.
         what: &'static str,
         /// The error of the system.
         #[source]

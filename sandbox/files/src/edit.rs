@@ -23,7 +23,7 @@ use super::history::{FileKey, Fingerprint, History, PastEdit};
 use super::lines::{distinct_lines, line_ends, line_start};
 use super::read::decode;
 use super::{
-    Error, Existing, Owner, Parents, VERSIONED_BYTES, Version, WorkspacePath, WriteOptions,
+    Error, Existing, FileOwner, Parents, VERSIONED_BYTES, Version, WorkspacePath, WriteOptions,
     Written, line_count, open_file, read_bytes, write,
 };
 
@@ -51,7 +51,7 @@ pub struct Edited {
     /// Line ends in the new text.
     pub lines_added: usize,
     /// Whether the file owner is still the same.
-    pub owner: Owner,
+    pub owner: FileOwner,
     /// The bytes of the file now.
     content: Option<Vec<u8>>,
 }
@@ -133,7 +133,7 @@ impl Editor {
             line: 1,
             lines_removed: 0,
             lines_added,
-            owner: Owner::Kept,
+            owner: FileOwner::Kept,
             content: Some(text.as_bytes().to_vec()),
         })
     }
@@ -226,7 +226,7 @@ impl Editor {
             Some(bytes) => write(path, bytes, WriteOptions::default())?.owner,
             None => {
                 remove_target(path)?;
-                Owner::Kept
+                FileOwner::Kept
             }
         };
         // Nothing to pop means that the history dropped this edit for space, and all before it.

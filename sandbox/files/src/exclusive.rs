@@ -9,7 +9,7 @@ use super::file_locks::lock;
 use super::history::FileKey;
 use super::root::Entry;
 use super::tree::{copy, move_entry, remove};
-use super::{Destination, Error, Links, Owner, Parents, Removal, WorkspacePath, stat};
+use super::{Destination, Error, FileOwner, Links, Parents, Removal, WorkspacePath, stat};
 
 impl Editor {
     /// Moves like [`move_entry`].
@@ -32,7 +32,7 @@ impl Editor {
         from: &WorkspacePath,
         to: &WorkspacePath,
         destination: Destination,
-    ) -> Result<Owner, Error> {
+    ) -> Result<FileOwner, Error> {
         stat(from, Links::Keep)?;
         prepare_parents(to, destination)?;
         let keys = vec![key(from, &from.target()?.0)?, key(to, &to.target()?.0)?];

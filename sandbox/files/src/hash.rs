@@ -33,7 +33,7 @@ impl fmt::Display for Sha256 {
     }
 }
 
-/// What [`hash`] found. All members describe the same bytes.
+/// The result of [`hash`]. All members describe the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashed {
     /// The digest.

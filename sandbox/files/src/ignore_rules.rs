@@ -117,7 +117,7 @@ impl Directory {
     }
 }
 
-/// What rules say about an entry.
+/// The decision of a set of rules about an entry; `None` if no rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
     None,

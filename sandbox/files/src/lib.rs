@@ -61,4 +61,6 @@ pub use tree::{
     Destination, Parents, Removal, copy, create_directory, move_entry, remove, remove_directory,
 };
 pub use version::{VERSIONED_BYTES, Version, Versioned};
-pub use write::{Durability, Existing, Owner, WriteOptions, Written, set_mode, write, write_from};
+pub use write::{
+    Durability, Existing, FileOwner, WriteOptions, Written, set_mode, write, write_from,
+};

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::root::Entry;
 use super::stat::{ACCESS_BITS, Kind, identity, permissions};
 use super::write::{Pending, temporary_name};
-use super::{Error, Existing, Owner, WorkspacePath, WriteOptions, open_file};
+use super::{Error, Existing, FileOwner, WorkspacePath, WriteOptions, open_file};
 
 /// How deep a tree may be that is removed: each level holds a file descriptor open.
 const REMOVED_DEPTH: usize = 256;
@@ -135,7 +135,7 @@ pub fn copy(
     from: &WorkspacePath,
     to: &WorkspacePath,
     destination: Destination,
-) -> Result<Owner, Error> {
+) -> Result<FileOwner, Error> {
     let source = from.entry()?;
     match kind(from, &source)? {
         Kind::Directory => {
@@ -147,7 +147,7 @@ pub fn copy(
             if !matches!(copied, Ok(()) | Err(Error::Exists { .. })) {
                 let _ = remove_tree(to, &target);
             }
-            copied.map(|()| Owner::Kept)
+            copied.map(|()| FileOwner::Kept)
         }
         // A link that is named directly stands for its target.
         _ => copy_file(from, to, destination),
@@ -181,7 +181,7 @@ fn copy_file(
     from: &WorkspacePath,
     to: &WorkspacePath,
     destination: Destination,
-) -> Result<Owner, Error> {
+) -> Result<FileOwner, Error> {
     copy_content(from, to, destination, |options| Pending::begin(to, options))
 }
 
@@ -190,7 +190,7 @@ fn copy_content(
     to: &WorkspacePath,
     destination: Destination,
     begin: impl FnOnce(WriteOptions) -> Result<Pending, Error>,
-) -> Result<Owner, Error> {
+) -> Result<FileOwner, Error> {
     let (mut file, _) = open_file(from)?;
     let options = WriteOptions {
         existing: destination.existing,

@@ -58,7 +58,7 @@ pub struct WriteOptions {
 
 /// Whether the file owner is still the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum FileOwner {
     /// The file is new, or has the owner and group that it had.
     Kept,
     /// This process was not permitted to give the file to its former owner or group. The file
@@ -72,7 +72,7 @@ pub struct Written {
     /// Whether the file did not exist before.
     pub created: bool,
     /// Whether the file owner is still the same.
-    pub owner: Owner,
+    pub owner: FileOwner,
 }
 
 /// Writes a file from a stream, in one step like [`write()`], and returns the number of bytes.
@@ -146,7 +146,7 @@ impl Pending {
         // After the content: writing to a file clears its set-id bits.
         let owner = match &self.old {
             Some(old) => keep_attributes(&self.file, old).map_err(failed)?,
-            None => Owner::Kept,
+            None => FileOwner::Kept,
         };
         let written = Written { created: self.creates(), owner };
         if options.durability == Durability::Synced {
@@ -228,15 +228,15 @@ fn mode_while_written(old: &RawStat) -> Mode {
     Mode::from_raw_mode((bits & 0o700) | (for_all << 3) | for_all)
 }
 
-fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
-    let mut owner = Owner::Kept;
+fn keep_attributes(file: &File, old: &RawStat) -> Result<FileOwner, Errno> {
+    let mut owner = FileOwner::Kept;
     let new = fstat(file)?;
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
         let group = Some(Gid::from_raw(old.st_gid));
         match fchown(file, Some(Uid::from_raw(old.st_uid)), group) {
             Ok(()) => {}
             Err(Errno::PERM) => {
-                owner = Owner::Changed;
+                owner = FileOwner::Changed;
                 // Best effort: an owner that is in the group may still set the group alone.
                 let _ = fchown(file, None, group);
             }
@@ -244,11 +244,11 @@ fn keep_attributes(file: &File, old: &RawStat) -> Result<Owner, Errno> {
         }
     }
     let mode = match owner {
-        Owner::Kept => permissions(old),
-        Owner::Changed => permissions(old).difference(SET_ID_BITS),
+        FileOwner::Kept => permissions(old),
+        FileOwner::Changed => permissions(old).difference(SET_ID_BITS),
     };
     // Last, since a change of owner clears some of the bits. Usually nothing has to change.
-    if owner == Owner::Kept && permissions(&new) == mode {
+    if owner == FileOwner::Kept && permissions(&new) == mode {
         return Ok(owner);
     }
     fchmod(file, mode)?;

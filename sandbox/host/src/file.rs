@@ -15,8 +15,8 @@ use bridge_protocol::methods::file::{
 use bridge_protocol::methods::{Empty, MethodType};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::{
-    Content, Depth, Destination, Edit, Edited, Editor, Existing, Kind, LineRange, Links,
-    ListOptions, Owner, Parents, READ_BYTES, Removal, Undo, Version, Workspace, WorkspacePath,
+    Content, Depth, Destination, Edit, Edited, Editor, Existing, FileOwner, Kind, LineRange, Links,
+    ListOptions, Parents, READ_BYTES, Removal, Undo, Version, Workspace, WorkspacePath,
     WriteOptions, check_limit, create_directory, hash, list, read_any_versioned, read_bytes,
     remove_directory, set_mode, stat, unified_diff,
 };
@@ -308,8 +308,8 @@ fn wire_version(version: Version) -> file::Version {
     file::Version(version.to_string())
 }
 
-fn is_kept(owner: Owner) -> bool {
-    owner == Owner::Kept
+fn is_kept(owner: FileOwner) -> bool {
+    owner == FileOwner::Kept
 }
 
 fn done(outcome: Result<(), sandbox_files::Error>) -> Result<Empty, WireError> {

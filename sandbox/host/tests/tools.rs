@@ -215,7 +215,7 @@ async fn a_page_is_one_of_the_web_or_a_file_of_the_workspace() {
     fixture.end().await;
 }
 
-/// What the parsers cannot survive ends a helper process at most, and other calls are answered
+/// Input that crashes a parser ends a helper process at most, and other calls are answered
 /// meanwhile.
 #[tokio::test]
 async fn a_hostile_search_ends_nothing_but_itself() {

@@ -23,7 +23,7 @@ const SECRET_VARIABLES: [&[u8]; 3] = [b"RUN_BRIDGE_", b"EVOLVE_RUN_BRIDGE_", b"S
 pub struct Confinement {
     /// The program that calls [`confine`].
     pub launcher: PathBuf,
-    /// What the commands may do.
+    /// The policy for the commands.
     pub policy: Policy,
 }
 

@@ -60,17 +60,17 @@ pub use limits::Limits;
 pub use private_places::private_places;
 pub use walls::{Wall, walls};
 
-/// Who enforces a policy. The order matters: a later level enforces more.
+/// The mechanism that enforces a policy. The order matters: a later level enforces more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nobody enforces it; only resource limits apply.
+    /// No mechanism: only resource limits apply.
     #[default]
     None,
     /// Linux, with Landlock.
     Landlock,
 }
 
-/// What a command may do.
+/// The limits that Linux enforces on a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The level that enforces it.
@@ -90,13 +90,13 @@ pub struct Policy {
     pub limits: Limits,
 }
 
-/// Which sockets of the internet a command may use. If it is restricted, there is only plain TCP and UDP.
+/// The internet sockets that a command may use. If they are restricted, only plain TCP and UDP exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
     /// TCP and UDP without restriction.
     #[default]
     Unrestricted,
-    /// Only these; with empty lists and without UDP, no network at all.
+    /// Only these sockets; with empty lists and without UDP, no network at all.
     Only {
         /// Remote TCP ports it may connect to.
         connect: Vec<u16>,
@@ -107,12 +107,12 @@ pub enum Network {
     },
 }
 
-/// What a level can restrict on this machine.
+/// The abilities of a level on this machine. Each member says whether the level can restrict it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// Where a command may write.
+    /// The places where a command may write.
     pub files: bool,
-    /// Which TCP ports a command may use.
+    /// The TCP ports that a command may use.
     pub tcp: bool,
     /// Signals to processes outside, and connections to abstract Unix sockets outside.
     pub signals: bool,
@@ -138,7 +138,7 @@ pub enum Unavailable {
     /// Linux accepted the rules, but a trial showed no effect or failed.
     #[error("a trial of Landlock failed: {reason}")]
     TrialFailed {
-        /// What happened.
+        /// The unexpected result or the error of the trial.
         reason: String,
     },
 }
@@ -221,7 +221,7 @@ pub enum Error {
     /// The launcher's arguments are not a policy.
     #[error("bad launcher arguments: {reason}")]
     Arguments {
-        /// What is wrong with them.
+        /// The mistake in the arguments.
         reason: String,
     },
 }
@@ -239,12 +239,12 @@ pub trait Isolation: fmt::Debug + Sync {
     fn enter(&self, policy: &Policy, command: Command) -> Result<Command, Error>;
 }
 
-/// What one level can do on this machine.
+/// A level, and whether it works on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
     /// The level.
     pub level: Level,
-    /// What it enforces, or why it does not work.
+    /// The features that the level can enforce, or the reason why it does not work.
     pub works: Result<Features, Unavailable>,
 }
 

@@ -9,8 +9,8 @@ const OURS: &str = "run-bridge";
 
 /// The directories of this user in which daemons and sandboxes keep connection files, sockets and state.
 ///
-/// Whoever reads a connection file can act through its daemon, outside of the walls. `get` reads a variable of the
-/// environment. The directory below the home directory counts only if it exists, or if there is no runtime
+/// A program that reads a connection file can act through its daemon, outside of the walls. `get` reads an environment
+/// variable. The directory below the home directory counts only if it exists, or if there is no runtime
 /// directory: to keep it from being read has the price that files which appear later in the home directory cannot be
 /// read either.
 pub fn private_places(get: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {

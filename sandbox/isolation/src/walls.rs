@@ -1,19 +1,19 @@
-//! What confinement keeps on this machine, for a report to people.
+//! The ways out that confinement closes on this machine, and those that it leaves open, for a report to people.
 
 use super::Features;
 
 /// One kind of way out, and whether confinement closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wall {
-    /// What a confined program might try.
+    /// The attempt of a confined program, in words.
     pub attempt: &'static str,
-    /// Whether it is prevented here.
+    /// Whether the attempt fails on this machine.
     pub holds: bool,
-    /// What prevents it, or why nothing does and what to do about it.
+    /// The mechanism that prevents the attempt; or the reason why nothing does, and what helps.
     pub reason: &'static str,
 }
 
-/// What the level `landlock` keeps on a machine with these features, and what it does not.
+/// The ways out that the level `landlock` closes, or leaves open, on a machine with these features.
 pub fn walls(features: Features) -> Vec<Wall> {
     let wall = |holds: bool, attempt, kept, open| Wall {
         attempt,

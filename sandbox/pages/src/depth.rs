@@ -77,12 +77,12 @@ fn end_implied<'a>(open: &mut Vec<&'a [u8]>, name: &'a [u8]) {
     }
 }
 
-/// What follows the first occurrence of the mark.
+/// The text after the first occurrence of the mark; empty if there is none.
 fn after<'a>(text: &'a [u8], mark: &[u8]) -> &'a [u8] {
     memchr::memmem::find(text, mark).map_or(&[], |place| &text[place + mark.len()..])
 }
 
-/// What follows the end tag of an element without tags in it.
+/// The text from the name in the end tag of an element that contains no tags, such as a script.
 fn after_raw<'a>(mut text: &'a [u8], name: &[u8]) -> &'a [u8] {
     while let Some(place) = memchr::memmem::find(text, b"</") {
         text = &text[place + 2..];

@@ -50,7 +50,7 @@ impl Job for PageJob {
     }
 }
 
-/// What an address leads to.
+/// The content that was loaded from an address.
 enum Loaded {
     Html { html: Vec<u8>, png: Option<Vec<u8>> },
     Text(String),

@@ -33,7 +33,7 @@ const COMMAND: &str = "work";
 
 /// A kind of job.
 pub trait Job {
-    /// What is to be done.
+    /// The input of the job.
     type Request: Serialize + DeserializeOwned;
     /// The result.
     type Answer: Serialize + DeserializeOwned;
@@ -87,7 +87,7 @@ pub enum Error {
     Unusable {
         /// The program of the helper.
         program: PathBuf,
-        /// What failed.
+        /// The failure, in words.
         reason: String,
     },
 }

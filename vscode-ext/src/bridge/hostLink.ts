@@ -153,7 +153,7 @@ export class HostLink {
   }
 }
 
-/** Whether the same attempt would fail again. */
+/** Whether another attempt to connect would fail for the same reason. */
 function isFinal(error: unknown): error is Error {
   return (
     (error instanceof RefusedError && [400, 401, 403, 404].includes(error.status)) ||

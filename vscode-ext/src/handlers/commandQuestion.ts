@@ -1,4 +1,4 @@
-/** What a person reads before a command is executed, and what the answer covers. */
+/** The question to a person before a command is executed, and the commands that the answer covers. */
 
 /** The editor cuts a notification after 1000 characters. The rest is room for the words around. */
 const SHOWN = 700;

@@ -1,4 +1,4 @@
-//! What can happen, and to whom.
+//! The random steps of the model tests: events, and the connections that they are for.
 
 use proptest::prelude::*;
 

@@ -30,7 +30,7 @@ fn large_requests_in_flight_stop_reading_too() {
     assert!(!w.reading[&client]);
 }
 
-/// What a text that is no message is answered, in bytes: an answer that needs no host.
+/// Size in bytes of the answer to a text that is no message. This answer needs no host.
 fn refusal_bytes() -> usize {
     let mut w = world();
     let client = w.client(2);

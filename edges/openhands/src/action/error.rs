@@ -36,7 +36,7 @@ pub enum ActionError {
         name: &'static str,
         /// The value of the argument.
         value: String,
-        /// What a valid value looks like.
+        /// A description of valid values.
         hint: String,
     },
     /// The file is not encoded in UTF-8, which this action needs.

@@ -105,7 +105,7 @@ pub enum Completion {
     InputNotSent,
 }
 
-/// What the agent wanted from a command although none is running.
+/// The wish of an agent that fails because no command is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NothingRunning {
     /// To see its output.

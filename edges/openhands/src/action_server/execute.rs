@@ -61,7 +61,7 @@ pub(super) async fn execute_action_stream(
 
 async fn stream_events(server: &Server, request: ActionRequest, events: &mpsc::Sender<sse::Event>) {
     let started = sse::Event::default().event("start").data(r#"{"status":"started"}"#);
-    // Sending fails only if the reader is gone, which ends this task; see above.
+    // Fails only if the reader is gone, which ends this task.
     let _ = events.send(started).await;
     let (output, mut pieces) = mpsc::channel::<OutputPiece>(PIECES);
     let pass_on = async {
@@ -70,7 +70,7 @@ async fn stream_events(server: &Server, request: ActionRequest, events: &mpsc::S
                 continue;
             }
             let data = json!({ "content": piece.text }).to_string();
-            // As for `start`.
+            // Fails only if the reader is gone, which ends this task.
             let _ = events.send(sse::Event::default().event("output").data(data)).await;
         }
     };
@@ -81,7 +81,7 @@ async fn stream_events(server: &Server, request: ActionRequest, events: &mpsc::S
     };
     let (answer, ()) = tokio::join!(carried_out, pass_on);
     if let Ok(complete) = sse::Event::default().event("complete").json_data(&answer) {
-        // As for `start`.
+        // Fails only if the reader is gone, which ends this task.
         let _ = events.send(complete).await;
     }
 }

@@ -318,7 +318,7 @@ fn pack(
     Ok((file, size))
 }
 
-/// What a download may still pack, and for whom.
+/// The number of bytes that a download may still pack, as long as its caller waits.
 struct Quota {
     left: u64,
     /// Gone when the caller no longer waits.

@@ -1,12 +1,6 @@
 //! Tests of web pages.
 
-use std::{
-    fs,
-    net::TcpListener,
-    path::Path,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{fs, net::TcpListener, path::Path, process::Command};
 
 use sandbox_test_support::serve_page;
 use serde_json::{Value, json};
@@ -98,10 +92,10 @@ fn a_browser_that_fails_late_has_used_its_time() {
     // It accepts connections, and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let began = Instant::now();
     let observation = server.action_within("browse", json!({ "url": url }), Some(3.0));
     assert_eq!(observation["extras"]["error"], true, "{observation}");
-    assert!(began.elapsed() < Duration::from_millis(4500), "{:?}", began.elapsed());
+    // The helper process ended the fetch itself; otherwise it is killed ten seconds later, and the error says so.
+    assert!(!observation.to_string().contains("was stopped"), "{observation}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn the_required_policy_applies_to_commands_and_cells() {
     match isolation::require(Level::Landlock) {
         Ok(_) => {}
         Err(isolation::Error::Unavailable { reason: Unavailable::NotInKernel, .. }) => {
-            return eprintln!("skipped: this kernel has no Landlock");
+            return eprintln!("skipped: this Linux has no Landlock");
         }
         Err(error) => panic!("{error}"),
     }

@@ -374,7 +374,7 @@ fn close_ends_the_shell_and_the_next_command_gets_another() {
     let closed = server.action("close", json!({}));
     assert_eq!(closed["observation"], "success");
     let again = server.action("close", json!({}));
-    assert_eq!(again["observation"], "success", "closing twice is filter");
+    assert_eq!(again["observation"], "success", "closing twice is no error");
     assert_eq!(server.output("echo \"[$X]\" $PWD"), format!("[] {}", server.work().display()));
 }
 

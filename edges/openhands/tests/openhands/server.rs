@@ -20,7 +20,7 @@ pub struct Server {
     child: Option<Child>,
     home: TempDir,
     pub url: String,
-    /// What the program printed before its address.
+    /// The lines that the program printed before its address.
     pub printed: String,
     agent: ureq::Agent,
     /// The key that clients must show; empty if there is none.

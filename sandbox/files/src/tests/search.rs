@@ -137,7 +137,7 @@ fn more_than_an_answer_holds_is_refused() {
     }
 }
 
-/// As for git: the searched directory, or the whole workspace, may be a part of a repository.
+/// Rules are found as by git: the searched directory, or the whole workspace, may be a part of a repository.
 #[test]
 fn rules_in_directories_above_count() {
     let fixture = project();

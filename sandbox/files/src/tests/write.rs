@@ -27,7 +27,7 @@ fn a_new_file_gets_its_parents_and_the_usual_mode() {
     let must_exist = WriteOptions { parents: Parents::MustExist, ..WriteOptions::default() };
     assert!(matches!(write(&path, b"x", must_exist), Err(Error::NotFound { .. })));
     let written = write(&path, b"x", WriteOptions::default()).unwrap();
-    assert_eq!(written, Written { created: true, owner: Owner::Kept });
+    assert_eq!(written, Written { created: true, owner: FileOwner::Kept });
     assert_eq!(fixture.content("a/b/c.txt"), b"x");
     assert_eq!(fixture.names("a/b"), ["c.txt"]);
     // The mode that the umask of this process gives to any new file.
@@ -46,7 +46,7 @@ fn an_existing_file_keeps_mode_and_owner() {
     chown(fixture.inside("a"), owner, owner).unwrap();
     let before = fs::metadata(fixture.inside("a")).unwrap();
     let written = write(&path, b"new", WriteOptions::default()).unwrap();
-    assert_eq!(written, Written { created: false, owner: Owner::Kept });
+    assert_eq!(written, Written { created: false, owner: FileOwner::Kept });
     let after = fs::metadata(fixture.inside("a")).unwrap();
     assert_eq!(
         (after.mode(), after.uid(), after.gid()),
@@ -86,7 +86,7 @@ fn write_as_another_user() {
     let Some(directory) = env::var_os(DIRECTORY) else { return };
     let path = Workspace::confined(Path::new(&directory)).unwrap().path("a").unwrap();
     let written = write(&path, b"new", WriteOptions::default()).unwrap();
-    assert_eq!(written, Written { created: false, owner: Owner::Changed });
+    assert_eq!(written, Written { created: false, owner: FileOwner::Changed });
     // Writing to a file clears these bits, unless root writes.
     let own = Path::new(&directory).join("own");
     fs::write(&own, "old").unwrap();

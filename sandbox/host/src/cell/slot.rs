@@ -90,7 +90,7 @@ pub(super) struct KernelSlot {
     settings: Option<CellSettings>,
     /// Locked by the running cell; other cells wait here, in order.
     kernel: Arc<Mutex<Slot>>,
-    /// The same kernel, for callers that end it without waiting for a cell.
+    /// The kernel of `kernel`, for callers that end it without waiting for a cell.
     started: Arc<StdMutex<Option<Kernel>>>,
     /// How many restarts were requested. Cells that waited for a former kernel are not run.
     restarts: Arc<AtomicU64>,

@@ -14,7 +14,7 @@ const LITTLE: u64 = 32 << 10;
 /// How many bytes are read at a time.
 const BLOCK: u64 = 1 << 20;
 
-/// Which part of the output is wanted.
+/// The part of the output to show.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent {
     /// Up to this many bytes: all of the output, or its beginning and end.

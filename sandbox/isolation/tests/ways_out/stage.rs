@@ -1,4 +1,4 @@
-//! What the hostile program finds: places inside and outside of the walls, a process to attack, and sockets.
+//! The surroundings of the hostile program: places inside and outside of the walls, a process to attack, and sockets.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -26,7 +26,7 @@ pub(crate) const SECRET_VARIABLES: [&str; 3] =
 /// A user without any rights, if the test runs as root.
 const NOBODY: u32 = 65_534;
 
-/// Who runs the hostile program.
+/// The user that runs the hostile program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
     Ordinary,
@@ -44,7 +44,7 @@ pub(crate) struct Stage {
     pub(crate) group: i64,
     /// Descriptors that the hostile program got from the launcher.
     pub(crate) inherited: Vec<i32>,
-    /// What ends with the test; the hostile program has none of it.
+    /// The directory, the victim and the sockets, which end with the test. `None` in the hostile program.
     kept: Option<Kept>,
 }
 

@@ -109,7 +109,7 @@ pub fn complain_of_lost(bytes: u64, shell: &ShellName) {
 pub fn complain_of_left_out(bytes: u64) {
     if bytes > 0 {
         output::complain(&format!(
-            "{bytes} bytes of output were left out: only the beginning and the end of very long output are kept; let \
+            "{bytes} bytes of output were omitted: only the beginning and the end of very long output are kept; let \
              the cell write to a file"
         ));
     }

@@ -83,7 +83,7 @@ impl Fixture {
     }
 }
 
-/// Which kernel a cell wants.
+/// The kernel that a cell wants.
 #[derive(PartialEq)]
 enum Wanted {
     Same,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub(crate) struct Misbehave;
 
-/// What the helper does.
+/// The ways in which the helper misbehaves on request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Deed {
     /// Returns the text.
