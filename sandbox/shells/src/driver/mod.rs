@@ -29,7 +29,7 @@ use crate::{
     Error, Result,
     driver::process_end::ProcessEnd,
     job::JobWatch,
-    launch::{Launched, Launcher, NoncePipe},
+    launch::{Launched, NoncePipe, PaneSetup},
     marker::Seq,
     messages::Control,
     output::index::IndexReader,
@@ -45,7 +45,7 @@ use typist::Typist;
 /// Carries out the decisions of one shell's owner.
 pub(crate) struct Driver {
     owner: Owner,
-    launcher: Launcher,
+    setup: PaneSetup,
     pipe: NoncePipe,
     shell: ProcessId,
     index: IndexReader,
@@ -69,7 +69,7 @@ pub(crate) struct Driver {
 
 /// What a driver needs besides the owner.
 pub(crate) struct Parts {
-    pub(crate) launcher: Launcher,
+    pub(crate) setup: PaneSetup,
     pub(crate) pipe: NoncePipe,
     pub(crate) index: IndexReader,
     pub(crate) index_watch: FileWatch,
@@ -105,13 +105,13 @@ impl Driver {
     /// Creates the driver, and carries out the first effects, so that their results are known before a caller can
     /// ask.
     pub(crate) fn new(owner: Owner, effects: Vec<Effect>, parts: Parts) -> Self {
-        let Parts { launcher, pipe, index, index_watch, log, status, latest, gone } = parts;
+        let Parts { setup, pipe, index, index_watch, log, status, latest, gone } = parts;
         let (background, background_results) = mpsc::unbounded_channel();
         let shell = owner.status().shell;
-        let tmux = launcher.tmux.clone();
+        let tmux = setup.tmux.clone();
         let mut driver = Self {
             owner,
-            launcher,
+            setup,
             pipe,
             shell,
             index,
@@ -139,7 +139,7 @@ impl Driver {
     pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
         let (mut leader, mut recorder) = (ProcessEnd::of_some(None), ProcessEnd::of_some(None));
         let watch = self.index_watch.clone();
-        let tmux = self.launcher.tmux.clone();
+        let tmux = self.setup.tmux.clone();
         let mut has_handles = true;
         while !self.is_finished {
             let grown = watch.grown();

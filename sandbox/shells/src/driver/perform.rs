@@ -11,7 +11,7 @@ use crate::{
     Error, Result,
     input::{self, Key},
     job::JobWatch,
-    launch::{LaunchTarget, Launcher},
+    launch::{LaunchTarget, PaneSetup},
     ledger::{Entry, ShellDir},
     marker::{Kind, Seq},
     owner::{
@@ -52,7 +52,7 @@ impl Driver {
             Effect::FindShell => return Some(self.find_shell()),
             Effect::WriteText { seq, call, text } => return self.write_text(seq, call, text),
             Effect::WriteNonces { seq, kind } => {
-                let result = self.pipe.write_nonces(&self.launcher.dir, seq, kind);
+                let result = self.pipe.write_nonces(&self.setup.dir, seq, kind);
                 return Some(Event::NoncesWritten { seq, result });
             }
             Effect::TakeNoncesBack { seq, why } => {
@@ -64,7 +64,7 @@ impl Driver {
                 return Some(Event::NoncesTakenBack { seq, found, why });
             }
             Effect::RenewEndNonce => {
-                if let Err(error) = self.pipe.write_end_nonce_again(&self.launcher.dir) {
+                if let Err(error) = self.pipe.write_end_nonce_again(&self.setup.dir) {
                     self.trace_error("the end nonce could not be renewed", &error);
                 }
             }
@@ -76,16 +76,16 @@ impl Driver {
                 }
             }
             Effect::LaunchShell { seq, cwd, is_recorded } => {
-                let (launcher, background) = (self.launcher.clone(), self.background.clone());
+                let (setup, background) = (self.setup.clone(), self.background.clone());
                 let pane = self.owner.entry().pane.clone();
                 self.tasks.spawn(async move {
-                    let result = relaunch(&launcher, &pane, &cwd, seq, is_recorded).await;
+                    let result = relaunch(&setup, &pane, &cwd, seq, is_recorded).await;
                     // Fails only if the driver has ended; then nobody needs the event.
                     let _ = background.send(BackgroundResult::Launched { seq, result });
                 });
             }
             Effect::StartRecorder => {
-                let command = self.launcher.pipe_command(&self.owner.entry().pane);
+                let command = self.setup.pipe_command(&self.owner.entry().pane);
                 self.ask_tmux(command, |answer| Event::RecorderStarted(answer.map(drop)));
             }
             Effect::QueryPane => {
@@ -111,7 +111,7 @@ impl Driver {
             }
             Effect::Export { call } => self.export(call),
             Effect::Resize { call, size } => {
-                let (target, columns, rows) = (self.launcher.target(), size.columns, size.rows);
+                let (target, columns, rows) = (self.setup.target(), size.columns, size.rows);
                 let command = format!("resize-window -t {target} -x {columns} -y {rows}");
                 self.ask_tmux(command, move |answer| Event::Resized {
                     call,
@@ -125,8 +125,8 @@ impl Driver {
             Effect::PublishJob { seq, status } => self.publish_job(seq, status),
             Effect::Answer { call, reply } => self.answer(call, reply),
             Effect::CleanUp { recorder } => {
-                let (launcher, entry) = (self.launcher.clone(), self.owner.entry().clone());
-                self.tasks.spawn(clean_up(launcher, entry, recorder, self.background.clone()));
+                let (setup, entry) = (self.setup.clone(), self.owner.entry().clone());
+                self.tasks.spawn(clean_up(setup, entry, recorder, self.background.clone()));
             }
             Effect::Finish => self.is_finished = true,
         }
@@ -135,11 +135,11 @@ impl Driver {
 
     fn find_shell(&mut self) -> Event {
         // Unlink the pipe: from now on only the shell and the owner can reach it.
-        if let Err(error) = std::fs::remove_file(self.launcher.dir.pipe()) {
+        if let Err(error) = std::fs::remove_file(self.setup.dir.pipe()) {
             warn!(shell = %self.owner.entry().id, %error, "the nonce pipe could not be unlinked");
         }
         let leader = self.owner.entry().leader;
-        self.shell = self.launcher.shell(leader).unwrap_or(leader);
+        self.shell = self.setup.shell(leader).unwrap_or(leader);
         Event::ShellFound(self.shell)
     }
 
@@ -154,9 +154,9 @@ impl Driver {
             Event::TextWritten { seq, result: written.map(|()| TextState::Wanted) }
         };
         if text.0.len() <= SHORT_TEXT {
-            return Some(write(&self.launcher.dir, text));
+            return Some(write(&self.setup.dir, text));
         }
-        let (dir, lock) = (self.launcher.dir.clone(), self.launcher.lock.upgrade());
+        let (dir, lock) = (self.setup.dir.clone(), self.setup.lock.upgrade());
         let background = self.background.clone();
         self.tasks.spawn_blocking(move || {
             // While this task holds the lock, the next owner waits until the text is written. If the lock is gone,
@@ -169,7 +169,7 @@ impl Driver {
     }
 
     fn probe_starting_shell(&mut self, seq: Seq) {
-        let dir = &self.launcher.dir;
+        let dir = &self.setup.dir;
         let written = dir.write_command(Vec::new()).map_err(Error::io("emptying the command"));
         match written.and_then(|()| self.pipe.replace_nonces(dir, seq, Kind::StartUp)) {
             Ok(()) => self.press(OwnKeys::TypeRun),
@@ -183,7 +183,7 @@ impl Driver {
             return;
         };
         self.ledger.is_writing = true;
-        let (dir, lock) = (self.launcher.dir.clone(), self.launcher.lock.upgrade());
+        let (dir, lock) = (self.setup.dir.clone(), self.setup.lock.upgrade());
         let background = self.background.clone();
         self.tasks.spawn_blocking(move || {
             // While this task holds the lock, the next owner waits until the entry is written. If the lock is gone,
@@ -202,7 +202,7 @@ impl Driver {
         command: String,
         event: impl FnOnce(Result<String>) -> Event + Send + 'static,
     ) {
-        let (tmux, background) = (self.launcher.tmux.clone(), self.background.clone());
+        let (tmux, background) = (self.setup.tmux.clone(), self.background.clone());
         self.tasks.spawn(async move {
             let answer = tmux.ask(&command).await;
             // Fails only if the driver has ended; then nobody needs the event.
@@ -237,7 +237,7 @@ impl Driver {
     }
 
     fn export(&mut self, call: CallId) {
-        let emptied = private_files::overwrite(&self.launcher.dir.exports(), b"");
+        let emptied = private_files::overwrite(&self.setup.dir.exports(), b"");
         match emptied.map_err(Error::io("emptying the file for the exports")) {
             Ok(()) => self.typist.type_for(call, &self.owner.entry().pane, EXPORTS_KEY),
             Err(error) => self.callers.answer(call, Err(error)),
@@ -266,7 +266,7 @@ impl Driver {
 
 /// Starts a shell in the pane of a dead one, in this directory or its nearest existing ancestor.
 async fn relaunch(
-    launcher: &Launcher,
+    setup: &PaneSetup,
     pane: &str,
     cwd: &Path,
     seq: Seq,
@@ -274,8 +274,8 @@ async fn relaunch(
 ) -> Result<crate::launch::Launched> {
     let mut cwd = cwd.to_owned();
     while !cwd.is_dir() && cwd.pop() {}
-    launcher.rewrite_start(&cwd)?;
-    launcher.launch(LaunchTarget::DeadPane { pane, is_recorded }, seq).await
+    setup.rewrite_start(&cwd)?;
+    setup.launch(LaunchTarget::DeadPane { pane, is_recorded }, seq).await
 }
 
 /// Writes the text of a command. A text that turns line editing off goes to a separate file that bash sources:

@@ -52,9 +52,9 @@ pub(crate) enum LaunchTarget<'a> {
     },
 }
 
-/// Everything that a shell and its replacements in the same pane have in common.
+/// What it takes to start a shell in its pane, and to replace it there.
 #[derive(Debug, Clone)]
-pub(crate) struct Launcher {
+pub(crate) struct PaneSetup {
     pub(crate) config: Config,
     pub(crate) tmux: Tmux,
     pub(crate) id: ShellId,
@@ -68,7 +68,7 @@ pub(crate) struct Launcher {
 #[derive(Debug)]
 pub(crate) struct NoncePipe(File);
 
-impl Launcher {
+impl PaneSetup {
     /// The tmux target of the shell. The names of tmux sessions with shells have a prefix that the keeper's has not.
     pub(crate) fn target(&self) -> String {
         format!("=s-{}:", self.id)
