@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{Shells, kill_pane, lock, now, remove_files};
 use crate::{
@@ -18,7 +18,8 @@ use process_identity::ProcessId;
 use sandbox_members::Members;
 
 impl Shells {
-    /// Adopts the shells that earlier owners have left, and removes what is left of dead ones.
+    /// Adopts the shells that earlier owners have left, and removes what is left of dead ones. A shell whose state
+    /// cannot be determined now keeps its files and is left to the next owner.
     pub(super) async fn adopt_shells(&self) -> Result<()> {
         let entries =
             fs::read_dir(self.config.shells()).map_err(Error::io("reading the ledger"))?;
@@ -27,10 +28,14 @@ impl Shells {
             let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else {
                 continue;
             };
-            // A shell whose state cannot be determined now is left to the next owner; an error here removes nothing.
-            match self.adopt(&id).await? {
-                Some(shell) => drop(lock(&self.shells).insert(id, shell)),
-                None => self.remove_dead_shell(&id).await,
+            match self.adopt(&id).await {
+                Ok(Some(shell)) => drop(lock(&self.shells).insert(id, shell)),
+                Ok(None) => self.remove_dead_shell(&id).await,
+                // No other shell can be adopted either.
+                Err(error @ Error::ServerGone) => return Err(error),
+                Err(error) => {
+                    warn!(shell = %id, %error, "a shell could not be adopted; the next owner tries again");
+                }
             }
         }
         Ok(())
@@ -79,9 +84,17 @@ impl Shells {
     /// Removes what is left of a shell that has died or was not created completely.
     async fn remove_dead_shell(&self, id: &ShellId) {
         let setup = self.pane_setup(id, String::new());
+        let entry = match unless_damaged(setup.dir.load()) {
+            Ok(entry) => entry,
+            // The entry is the only record of the shell's processes, so it stays until they are ended.
+            Err(error) => {
+                warn!(shell = %id, %error, "a dead shell could not be removed; the next owner tries again");
+                return;
+            }
+        };
         info!(shell = %id, "removing what is left of a dead shell");
         kill_pane(&setup).await;
-        if let Ok(entry) = setup.dir.load() {
+        if let Some(entry) = entry {
             Members::of(entry.leader, &entry.mark).end(self.config.grace).await;
         }
         remove_files(&setup);
