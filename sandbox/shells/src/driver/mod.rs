@@ -10,6 +10,7 @@ mod cleanup;
 mod inspect;
 mod perform;
 mod process_end;
+mod text;
 mod typist;
 
 use std::{
@@ -40,6 +41,7 @@ use crate::{
 use callers::Callers;
 use perform::LedgerQueue;
 use process_identity::ProcessId;
+use text::TextQueue;
 use typist::Typist;
 
 /// Carries out the decisions of one shell's owner.
@@ -58,6 +60,7 @@ pub(crate) struct Driver {
     callers: Callers,
     typist: Typist,
     ledger: LedgerQueue,
+    texts: TextQueue,
     /// Background tasks; they end with the driver.
     tasks: JoinSet<()>,
     background: mpsc::UnboundedSender<BackgroundResult>,
@@ -88,6 +91,7 @@ pub(super) enum BackgroundResult {
         result: Result<Launched>,
     },
     LedgerWritten(Event),
+    TextWritten(Event),
 }
 
 enum Wake {
@@ -123,6 +127,7 @@ impl Driver {
             callers: Callers::default(),
             typist: Typist::new(tmux),
             ledger: LedgerQueue::default(),
+            texts: TextQueue::default(),
             tasks: JoinSet::new(),
             background,
             background_results,
@@ -240,6 +245,7 @@ impl Driver {
                 self.write_next_ledger();
                 self.handle(event);
             }
+            BackgroundResult::TextWritten(event) => self.text_written(event),
             BackgroundResult::Launched { seq, result } => {
                 let result = result.map(|Launched { leader, pipe, .. }| {
                     (self.pipe, self.shell) = (pipe, leader);

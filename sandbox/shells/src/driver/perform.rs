@@ -1,10 +1,10 @@
 //! Carries out the owner's effects.
 
-use std::{collections::VecDeque, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{collections::VecDeque, path::Path};
 
 use rustix::process::Signal;
 use tokio::sync::watch;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::{BackgroundResult, Driver, cleanup::clean_up, typist::in_hexadecimal};
 use crate::{
@@ -12,17 +12,12 @@ use crate::{
     input::{self, Key},
     job::JobWatch,
     launch::{LaunchTarget, PaneSetup},
-    ledger::{Entry, ShellDir},
+    ledger::Entry,
     marker::{Kind, Seq},
-    owner::{
-        AfterLedger, CallId, Effect, Event, OwnKeys, PaneStatus, PipeContent, Reply, Text,
-        TextState,
-    },
+    owner::{AfterLedger, CallId, Effect, Event, OwnKeys, PaneStatus, PipeContent, Reply},
     state::JobStatus,
 };
 
-/// Longer texts are written on another thread.
-const SHORT_TEXT: usize = 64 << 10;
 /// The key that runs the command in the file. The builtin binds it.
 const RUN_KEY: &[u8] = b"\x1e";
 /// Runs the command in the file by typing the builtin's name, with keys that bash binds by default: for the case that
@@ -143,32 +138,12 @@ impl Driver {
         Event::ShellFound(self.shell)
     }
 
-    /// Writes the text of a command to the file from which the shell takes it, unless the caller has gone away.
-    fn write_text(&mut self, seq: Seq, call: CallId, text: Text) -> Option<Event> {
-        if !self.callers.is_waiting(call) {
-            self.callers.forget(call);
-            return Some(Event::TextWritten { seq, result: Ok(TextState::Abandoned) });
-        }
-        let write = move |dir: &ShellDir, text: Text| {
-            let written = write_text(dir, text.0);
-            Event::TextWritten { seq, result: written.map(|()| TextState::Wanted) }
-        };
-        if text.0.len() <= SHORT_TEXT {
-            return Some(write(&self.setup.dir, text));
-        }
-        let (dir, lock) = (self.setup.dir.clone(), self.setup.lock.upgrade());
-        let background = self.background.clone();
-        self.tasks.spawn_blocking(move || {
-            // While this task holds the lock, the next owner waits until the text is written. If the lock is gone,
-            // the next owner may be active already.
-            let Some(_lock) = lock else { return };
-            // Fails only if the driver has ended; then nobody needs the event.
-            let _ = background.send(BackgroundResult::Event(write(&dir, text)));
-        });
-        None
-    }
-
     fn probe_starting_shell(&mut self, seq: Seq) {
+        if self.texts.is_writing() {
+            // The shell would evaluate that text. The owner probes again a little later.
+            debug!(shell = %self.owner.entry().id, "no probe: an earlier text is being written");
+            return;
+        }
         let dir = &self.setup.dir;
         let written = dir.write_command(Vec::new()).map_err(Error::io("emptying the command"));
         match written.and_then(|()| self.pipe.replace_nonces(dir, seq, Kind::StartUp)) {
@@ -278,19 +253,6 @@ async fn relaunch(
     setup.launch(LaunchTarget::DeadPane { pane, is_recorded }, seq).await
 }
 
-/// Writes the text of a command. A text that turns line editing off goes to a separate file that bash sources:
-/// evaluated directly, it would make bash read the rest of the text from the terminal, but in a file bash ignores it.
-fn write_text(dir: &ShellDir, mut text: Vec<u8>) -> Result<()> {
-    let writing = || Error::io("writing the command");
-    if turns_line_editing_off(&text) {
-        private_files::overwrite(&dir.script(), &text).map_err(writing())?;
-        let script = dir.script();
-        let script = shlex::bytes::try_quote(script.as_os_str().as_bytes());
-        text = [b"\\. ", &*script.expect("no path has a NUL byte")].concat();
-    }
-    dir.write_command(text).map_err(writing())
-}
-
 fn parse_pane_status(answer: &str) -> PaneStatus {
     let mut words = answer.split(' ').map(|word| word.parse::<i32>().ok());
     let mut next = || words.next().flatten();
@@ -300,20 +262,4 @@ fn parse_pane_status(answer: &str) -> PaneStatus {
         (Some(1), None) => PaneStatus::Dying,
         _ => PaneStatus::Alive,
     }
-}
-
-/// Whether a text may contain `set +o emacs`, `shopt -uo vi` or the like. A false positive still runs; it merely does
-/// not show the numbers of its background jobs.
-fn turns_line_editing_off(text: &[u8]) -> bool {
-    let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
-    // A cheap test for the texts that do not.
-    if !has(b"+o") && !has(b"shopt") {
-        return false;
-    }
-    let between = |byte: &u8| byte.is_ascii_whitespace() || b";&|(){}'\"\\".contains(byte);
-    let words: Vec<_> = text.split(between).filter(|word| !word.is_empty()).collect();
-    let is_mode = |word: &[u8]| matches!(word, b"emacs" | b"vi");
-    let is_off = |word: &[u8]| word.starts_with(b"+") && word.ends_with(b"o");
-    words.windows(2).any(|pair| is_off(pair[0]) && is_mode(pair[1]))
-        || words.contains(&&b"shopt"[..]) && words.iter().any(|word| is_mode(word))
 }
