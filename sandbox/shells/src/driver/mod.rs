@@ -22,14 +22,13 @@ use std::{
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
-    time,
 };
 use tracing::{debug, warn};
 
 use crate::{
     Error, Result,
     driver::process_end::ProcessEnd,
-    job::JobWatch,
+    job::{JobWatch, sleep_until},
     launch::{Launched, NoncePipe, PaneSetup},
     marker::Seq,
     messages::Control,
@@ -164,7 +163,7 @@ impl Driver {
                 ended = recorder.ended() => Wake::RecorderEnded(ended),
                 _ = tmux.closed(), if self.owner.needs_server() => Wake::ServerGone,
                 typed = self.typist.typed() => Wake::Typed(typed),
-                () = sleep_until(deadline) => Wake::TimePassed,
+                () = sleep_until(deadline.map(Into::into)) => Wake::TimePassed,
             };
             // The recorder may have written the awaited line in the meantime.
             if !matches!(wake, Wake::IndexGrown | Wake::Control(Some(Control::Run { .. }))) {
@@ -279,12 +278,5 @@ impl Driver {
 
     fn trace_error(&self, what: &str, error: &Error) {
         warn!(shell = %self.owner.entry().id, %error, "{what}");
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
     }
 }
