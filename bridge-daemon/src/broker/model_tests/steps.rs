@@ -1,4 +1,4 @@
-//! What can happen, and to whom.
+//! The random steps of the model test.
 
 use proptest::prelude::*;
 

@@ -33,13 +33,13 @@ pub(super) async fn clean_up(
     let mut kill_pane = tokio::spawn(async move { tmux.ask(&command).await });
     let answered = time::timeout(PANE_LIMIT, &mut kill_pane).await;
     let is_tmux_silent = answered.is_err();
-    send(if is_tmux_silent { Event::TmuxSilent } else { Event::PaneKilled });
-    if let Ok(Ok(Err(error))) = answered {
-        warn!(shell = %entry.id, %error, "tmux did not kill the pane; ending its processes directly");
-    }
     if is_tmux_silent {
+        send(Event::TmuxSilent);
         // Without tmux the terminal is not closed, so send the signal that closing it would cause.
         members.signal(Signal::HUP);
+    }
+    if let Ok(Ok(Err(error))) = answered {
+        warn!(shell = %entry.id, %error, "tmux did not kill the pane; ending its processes directly");
     }
     members.end(setup.config.grace).await;
     end_recorder(&entry, recorder, is_tmux_silent).await;
