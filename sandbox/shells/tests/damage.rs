@@ -31,7 +31,7 @@ fn a_damaged_process_number_does_not_lead_to_another_process() {
     });
 }
 
-/// An error that may be temporary concerns one shell, whose files are the only record of its processes.
+/// Its files stay: they are the only record of its processes. The other shells are adopted.
 #[test]
 fn a_shell_whose_ledger_cannot_be_read_is_left_to_the_next_owner() {
     test(async {
@@ -44,7 +44,7 @@ fn a_shell_whose_ledger_cannot_be_read_is_left_to_the_next_owner() {
         let entry = home.root().join("shells/b/shell.json");
         let aside = entry.with_extension("aside");
         fs::rename(&entry, &aside).unwrap();
-        // Reading a directory fails, like reading a file for lack of descriptors.
+        // Reading a directory fails, like reading a file from a damaged disk.
         fs::create_dir(&entry).unwrap();
         let shells = home.open().await;
         let names: Vec<_> = shells.list().iter().map(|shell| shell.id().clone()).collect();

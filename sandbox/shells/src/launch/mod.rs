@@ -287,7 +287,7 @@ impl NoncePipe {
 }
 
 /// Whether the error is temporary resource exhaustion (EMFILE, ENFILE, ENOMEM).
-fn is_temporary(error: &io::Error) -> bool {
+pub(crate) fn is_temporary(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))

@@ -7,7 +7,7 @@ use tracing::{info, warn};
 use super::{Shells, kill_pane, lock, now, remove_files};
 use crate::{
     Error, Result,
-    launch::NoncePipe,
+    launch::{NoncePipe, is_temporary},
     ledger::{ShellDir, ShellId},
     marker::Expected,
     output::index::{IndexEvent, IndexLine, IndexReader},
@@ -18,8 +18,8 @@ use process_identity::ProcessId;
 use sandbox_members::Members;
 
 impl Shells {
-    /// Adopts the shells that earlier owners have left, and removes what is left of dead ones. A shell whose state
-    /// cannot be determined now keeps its files and is left to the next owner.
+    /// Adopts the shells that earlier owners have left, and removes what is left of dead ones. A shell whose files
+    /// cannot be read keeps them and is left to the next owner. An error that concerns all shells removes nothing.
     pub(super) async fn adopt_shells(&self) -> Result<()> {
         let entries =
             fs::read_dir(self.config.shells()).map_err(Error::io("reading the ledger"))?;
@@ -31,11 +31,12 @@ impl Shells {
             match self.adopt(&id).await {
                 Ok(Some(shell)) => drop(lock(&self.shells).insert(id, shell)),
                 Ok(None) => self.remove_dead_shell(&id).await,
-                // No other shell can be adopted either.
-                Err(error @ Error::ServerGone) => return Err(error),
-                Err(error) => {
-                    warn!(shell = %id, %error, "a shell could not be adopted; the next owner tries again");
+                // The files of this shell are not as they should be; the other shells are not affected.
+                Err(Error::Io { what, source }) if !is_temporary(&source) => {
+                    warn!(shell = %id, what, error = %source, "a shell could not be adopted; the next owner tries again");
                 }
+                // tmux does not answer, or descriptors or memory are lacking: no shell can be adopted now.
+                Err(error) => return Err(error),
             }
         }
         Ok(())
