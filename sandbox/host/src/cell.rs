@@ -18,7 +18,7 @@ use bridge_protocol::methods::shell::{ShellName, ShellRef};
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_cells::Environment;
 use sandbox_isolation::Confinement;
-use sandbox_shells::ShellId;
+use sandbox_shells::{Error, ShellId};
 use tokio::sync::{SetOnce, mpsc};
 use tokio::task::AbortHandle;
 
@@ -148,10 +148,19 @@ impl CellService {
     }
 }
 
-/// The variables that the shell has exported; `None` if it is busy or does not exist.
+/// The variables that the shell has exported; `None` if it is busy, does not exist, or fails to
+/// report them.
 async fn exports(shells: &ShellService, id: &ShellId) -> Option<Environment> {
+    // While the service ends, no shell exists for a cell.
     let shell = shells.get(id).ok().flatten()?;
-    shell.exports().await.ok()
+    match shell.exports().await {
+        Ok(exports) => Some(exports),
+        Err(Error::Busy { .. } | Error::OccupiedByHand(_) | Error::ShellClosed(_)) => None,
+        Err(error) => {
+            tracing::warn!(shell = %id, %error, "the kernel does not get the shell's variables");
+            None
+        }
+    }
 }
 
 /// Decides on drop what happens to a cell whose caller no longer waits. Does nothing if the cell

@@ -7,6 +7,7 @@
 mod command;
 mod follow;
 mod output;
+mod reservations;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -28,6 +29,7 @@ use tokio::task::JoinSet;
 
 use crate::error::{self, with_reason};
 use crate::{lock, state};
+use reservations::Reservations;
 
 /// The largest number of shells at once. Each has several processes. Beyond it: *NoSpace*.
 pub const MAX_SHELLS: usize = 64;
@@ -46,7 +48,9 @@ pub struct ShellService {
     /// Shells that are being started. A start goes on when its caller leaves: a half-started shell
     /// would have no owner.
     starting: Mutex<JoinSet<()>>,
-    /// A lock per shell name: callers that want a shell wait while another caller starts it.
+    /// Room for the shells that are being started.
+    reservations: Reservations,
+    /// A lock per shell name: callers that want a shell wait while it is being started.
     start_locks: Mutex<HashMap<ShellId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -71,6 +75,7 @@ impl ShellService {
             workspace,
             shells: RwLock::new(Some(opened?)),
             starting: Mutex::default(),
+            reservations: Reservations::default(),
             start_locks: Mutex::default(),
         })
     }
@@ -247,8 +252,7 @@ impl ShellService {
         spec: ShellSpec,
         existing: Existing,
     ) -> Result<Shell, NoShell> {
-        let start_lock = self.start_lock(&spec.id);
-        let _guard = start_lock.lock().await;
+        let start_lock = self.start_lock(&spec.id).lock_owned().await;
         if existing == Existing::Use
             && let Some(shell) = self.get(&spec.id)?
         {
@@ -257,12 +261,11 @@ impl ShellService {
         let service = Arc::clone(self);
         let (answer, answered) = tokio::sync::oneshot::channel();
         let work = async move {
+            // Held until the start is over, even if the caller leaves.
+            let _start_lock = start_lock;
             let shells = service.shells.read().await;
             let started = match shells.as_ref() {
-                Some(shells) if shells.list().len() < MAX_SHELLS => {
-                    shells.create(spec).await.map_err(NoShell::Failed)
-                }
-                Some(_) => Err(NoShell::TooMany),
+                Some(shells) => service.create_within_limit(shells, spec).await,
                 None => Err(NoShell::Ending),
             };
             // The shell stays even if the caller has left meanwhile.
@@ -274,6 +277,17 @@ impl ShellService {
             starting.spawn(work);
         }
         answered.await.unwrap_or(Err(NoShell::Ending))
+    }
+
+    async fn create_within_limit(
+        &self,
+        shells: &Shells,
+        spec: ShellSpec,
+    ) -> Result<Shell, NoShell> {
+        let listed = || shells.list().iter().map(|shell| shell.id().clone()).collect();
+        let room = self.reservations.reserve(&spec.id, MAX_SHELLS, listed);
+        let _room = room.ok_or(NoShell::TooMany)?;
+        shells.create(spec).await.map_err(NoShell::Failed)
     }
 
     fn start_lock(&self, id: &ShellId) -> Arc<tokio::sync::Mutex<()>> {

@@ -16,6 +16,11 @@ use sandbox_isolation::{Confinement, Level, Policy};
 /// The name of the file that the living owner locks. It also marks a directory as a state directory of ours.
 pub(crate) const LOCK: &str = "run-bridge.lock";
 
+/// The file in a state directory that the living owner locks.
+pub(crate) fn lock_file(root: &Path) -> PathBuf {
+    root.join(LOCK)
+}
+
 /// The settings of all shells in one state directory.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -76,7 +81,7 @@ impl Config {
     }
 
     pub(crate) fn lock(&self) -> PathBuf {
-        self.root.join(LOCK)
+        lock_file(&self.root)
     }
 
     pub(crate) fn tmux_conf(&self) -> PathBuf {

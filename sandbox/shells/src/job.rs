@@ -326,7 +326,8 @@ async fn wait_for(event: Option<impl Future<Output = ()>>) {
     }
 }
 
-async fn sleep_until(instant: Option<Instant>) {
+/// Sleeps until this time; for ever if there is none.
+pub(crate) async fn sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => time::sleep_until(instant).await,
         None => std::future::pending().await,

@@ -25,7 +25,7 @@ use tracing::{info, warn};
 
 use super::tmux::Tmux;
 use crate::Error;
-use crate::config::LOCK;
+use crate::config::lock_file;
 use process_identity::ProcessId;
 
 /// The name of the keeper's tmux session.
@@ -94,7 +94,7 @@ fn owner_pipe(root: &Path) -> PathBuf {
 
 /// When the lease of a state directory ends, if its owner is gone.
 pub(crate) fn lease_end(root: &Path) -> io::Result<SystemTime> {
-    let path = root.join(LOCK);
+    let path = lock_file(root);
     let text = fs::read_to_string(&path)?;
     let seconds = text.lines().next().unwrap_or_default().parse();
     let seconds = seconds.map_err(|_| io::ErrorKind::InvalidData)?;
@@ -106,7 +106,7 @@ pub fn keep(root: &Path) -> io::Result<()> {
     let pipe = owner_pipe(root);
     loop {
         wait_for_owner_end(&pipe)?;
-        let lease = lease_end(root)?.duration_since(fs::metadata(root.join(LOCK))?.modified()?);
+        let lease = lease_end(root)?.duration_since(fs::metadata(lock_file(root))?.modified()?);
         let mut end = SystemTime::now() + lease.unwrap_or_default();
         while !is_owned(&pipe) {
             // Another owner may have come and gone during the sleep.

@@ -267,7 +267,7 @@ fn a_confined_shell_reads_no_private_file() {
         let free = home.shell(&shells, "free").await;
         let listed = finish(&shell, "ls \"$ROOT/shells\"").await;
         assert_eq!(listed.exit_code, 0, "directories can be listed");
-        for file in ["tmux.conf", "owner.lock", "shells/free/log"] {
+        for file in ["tmux.conf", "run-bridge.lock", "shells/free/log"] {
             let read = format!("cat <'{}/{file}'", home.root().display());
             allowed(&free, &read).await;
             refused(&shell, &read).await;

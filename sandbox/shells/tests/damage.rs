@@ -31,6 +31,36 @@ fn a_damaged_process_number_does_not_lead_to_another_process() {
     });
 }
 
+/// Its files stay: they are the only record of its processes. The other shells are adopted.
+#[test]
+fn a_shell_whose_ledger_cannot_be_read_is_left_to_the_next_owner() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        for name in ["a", "b", "c"] {
+            run(&home.shell(&shells, name).await, format!("name={name}")).await;
+        }
+        drop(shells);
+        let entry = home.root().join("shells/b/shell.json");
+        let aside = entry.with_extension("aside");
+        fs::rename(&entry, &aside).unwrap();
+        // Reading a directory fails, like reading a file from a damaged disk.
+        fs::create_dir(&entry).unwrap();
+        let shells = home.open().await;
+        let names: Vec<_> = shells.list().iter().map(|shell| shell.id().clone()).collect();
+        assert_eq!(names, [id("a"), id("c")]);
+        drop(shells);
+        fs::remove_dir(&entry).unwrap();
+        fs::rename(&aside, &entry).unwrap();
+        let shells = home.open().await;
+        for name in ["a", "b", "c"] {
+            let shell = shells.get(&id(name)).expect("the shell is found");
+            assert_eq!(run(&shell, "echo $name").await, (0, format!("{name}\n")));
+        }
+        shells.shut_down().await.unwrap();
+    });
+}
+
 #[test]
 fn after_a_restart_a_command_has_lost_only_what_it_printed_itself() {
     test(async {

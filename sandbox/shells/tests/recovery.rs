@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    pin::pin,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -13,6 +14,7 @@ use sandbox_test_support::{
     FLOOD, Home, Owner, check_flood, control_client, ended, finish, id, kill, processes_with, run,
     start_of, test, text_of, unique, until_changed, until_gone, until_printed, within,
 };
+use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 
 fn log_length(home: &Home) -> u64 {
     fs::metadata(home.root().join("shells/a/log")).map_or(0, |log| log.len())
@@ -302,5 +304,80 @@ fn programs_that_hide_are_ended_with_their_shell() {
         for hidden in [child, orphan, late] {
             assert_eq!(processes_with(&format!("sleep {hidden}")), [""; 0]);
         }
+    });
+}
+
+/// A server that is overloaded may refuse a client, and starting tmux may fail.
+#[test]
+fn a_control_client_is_replaced_although_the_first_attempt_fails() {
+    test(async {
+        let home = Home::new();
+        let tmux = home.work().join("tmux");
+        // A tmux that fails once if the file `tmux.fault` exists. Another process writes it: Linux does not execute a file
+        // that any thread of the tests has open for writing.
+        let script = "mv \"$0.fault\" \"$0.failed\" 2>/dev/null && exit 1; exec tmux \"$@\"";
+        let write = "printf '#!/bin/sh\n%s\n' \"$1\" >\"$2\" && chmod +x \"$2\"";
+        let mut writer = Command::new("sh");
+        writer.args(["-c", write, "sh", script]).arg(&tmux);
+        assert!(writer.status().unwrap().success());
+        let shells = home.open_with(Config { tmux: tmux.clone(), ..home.config() }).await;
+        let shell = home.shell(&shells, "a").await;
+        run(&shell, "kept=yes").await;
+        let client = control_client(&home, None).await;
+        fs::write(tmux.with_extension("fault"), "").unwrap();
+        kill(client);
+        control_client(&home, Some(client)).await;
+        assert!(tmux.with_extension("failed").exists(), "the first attempt has failed");
+        assert_eq!(run(&shell, "echo $kept").await, (0, "yes\n".into()));
+        shells.shut_down().await.unwrap();
+    });
+}
+
+/// A slow disk may delay a long text until its shell has died and was replaced.
+#[test]
+fn a_text_that_is_written_late_does_not_replace_the_next_one() {
+    test(async {
+        let home = Home::new();
+        let shells = home.open().await;
+        let shell = home.shell(&shells, "a").await;
+        // A pipe in the place of the file: the write takes until the text is read.
+        let file = home.root().join("shells/a/command");
+        fs::remove_file(&file).unwrap();
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let mut pipe = pipe::OpenOptions::new().read_write(true).open_receiver(&file).unwrap();
+        let mut late = pin!(shell.run(format!("echo late {}", "x".repeat(1 << 20))));
+        let mut beginning = [0; 9];
+        within("the beginning of the text", async {
+            tokio::select! {
+                _ = &mut late => panic!("the text is not written yet"),
+                read = pipe.read_exact(&mut beginning) => read.unwrap(),
+            }
+        })
+        .await;
+        assert_eq!(&beginning, b"echo late");
+        fs::rename(&file, home.work().join("pipe")).unwrap();
+        fs::write(&file, "").unwrap();
+        kill(shell.status().shell);
+        let result = ended(&within("the lost command", late).await.unwrap()).await;
+        assert_eq!((&result.ended, result.exit_code), (&Ended::ShellExited, -1));
+        // The next shell is at its prompt.
+        within("the exports", shell.exports()).await.unwrap();
+
+        let mut next = pin!(shell.run("echo next"));
+        tokio::select! {
+            biased;
+            _ = &mut next => panic!("it waits for the earlier text"),
+            refused = shell.exports() => assert!(matches!(refused, Err(Error::Busy { .. }))),
+        }
+        within("the rest of the text", async {
+            let mut rest = Vec::new();
+            while !rest.ends_with(b"\0") {
+                pipe.read_buf(&mut rest).await.unwrap();
+            }
+        })
+        .await;
+        let result = ended(&within("the next command", next).await.unwrap()).await;
+        assert_eq!(text_of(&shell, &result), "next\n");
+        shells.shut_down().await.unwrap();
     });
 }

@@ -22,55 +22,39 @@ pub(super) async fn follow(
     from: Option<u64>,
     caller: &Caller,
 ) -> Result<Progress, WireError> {
+    // Side by side: a command may never begin, and a caller that reads slowly must not prolong the
+    // wait.
     let mut waiting = pin!(job.wait(wait));
-    let mut ended = None;
-    // A command may never begin; the limits of the wait apply then, too.
+    let mut sending = pin!(send_output(job, from, caller));
     tokio::select! {
-        progress = &mut waiting => match progress.map_err(error::shell)? {
-            running @ Progress::Running(_) => return Ok(running),
-            finished @ Progress::Finished(_) => ended = Some(finished),
-        },
-        started = job.started() => started.map_err(error::shell)?,
+        progress = &mut waiting => {
+            let progress = progress.map_err(error::shell)?;
+            if let Progress::Finished(_) = progress {
+                sending.await?;
+            }
+            Ok(progress)
+        }
+        sent = &mut sending => {
+            sent?;
+            waiting.await.map_err(error::shell)
+        }
     }
+}
+
+/// Sends the output of a command as it comes, until the command has ended and all of it is sent.
+async fn send_output(job: &Job, from: Option<u64>, caller: &Caller) -> Result<(), WireError> {
+    job.started().await.map_err(error::shell)?;
     let first = job.output().map_err(error::shell)?.start;
     let mut offset = from.map_or(first, |from| from.max(first));
     let mut output = job.follow_from(offset).map_err(error::shell)?;
     let mut buffer = vec![0; PIECE];
     loop {
-        let read = tokio::select! {
-            read = output.next(&mut buffer) => read.map_err(error::shell)?,
-            progress = &mut waiting, if ended.is_none() => {
-                match progress.map_err(error::shell)? {
-                    running @ Progress::Running(_) => return Ok(running),
-                    finished @ Progress::Finished(_) => ended = Some(finished),
-                }
-                continue;
-            }
-        };
+        let read = output.next(&mut buffer).await.map_err(error::shell)?;
         if read == 0 {
-            break;
+            return Ok(());
         }
         let piece = OutputProgress { offset, base64: BASE64_STANDARD.encode(&buffer[..read]) };
         offset += read as u64;
-        // A caller that reads slowly must not prolong the wait.
-        let mut sending = pin!(caller.progress(&piece));
-        loop {
-            tokio::select! {
-                sent = &mut sending => {
-                    sent?;
-                    break;
-                }
-                progress = &mut waiting, if ended.is_none() => {
-                    match progress.map_err(error::shell)? {
-                        running @ Progress::Running(_) => return Ok(running),
-                        finished @ Progress::Finished(_) => ended = Some(finished),
-                    }
-                }
-            }
-        }
-    }
-    match ended {
-        Some(ended) => Ok(ended),
-        None => waiting.await.map_err(error::shell),
+        caller.progress(&piece).await?;
     }
 }

@@ -7,7 +7,7 @@ use tokio::{sync::mpsc, time};
 use tracing::warn;
 
 use super::BackgroundResult;
-use crate::{launch::Launcher, ledger::Entry, owner::Event};
+use crate::{launch::PaneSetup, ledger::Entry, owner::Event};
 use process_identity::ProcessId;
 use sandbox_members::Members;
 
@@ -19,7 +19,7 @@ const RECORDER_LIMIT: Duration = Duration::from_secs(10);
 
 /// Ends the pane, the processes and the recorder, and removes the files.
 pub(super) async fn clean_up(
-    launcher: Launcher,
+    setup: PaneSetup,
     entry: Entry,
     recorder: Option<ProcessId>,
     background: mpsc::UnboundedSender<BackgroundResult>,
@@ -27,23 +27,23 @@ pub(super) async fn clean_up(
     // The receiver is gone if the driver is; then nobody needs the event.
     let send = |event| drop(background.send(BackgroundResult::Event(event)));
     let members = Members::of(entry.leader, &entry.mark);
-    let command = format!("kill-session -t {}", launcher.target());
-    let tmux = launcher.tmux.clone();
+    let command = format!("kill-session -t {}", setup.target());
+    let tmux = setup.tmux.clone();
     // A task of its own, which continues after the timeout: a stopped tmux kills the pane when it is continued.
     let mut kill_pane = tokio::spawn(async move { tmux.ask(&command).await });
     let answered = time::timeout(PANE_LIMIT, &mut kill_pane).await;
     let is_tmux_silent = answered.is_err();
-    send(if is_tmux_silent { Event::TmuxSilent } else { Event::PaneKilled });
-    if let Ok(Ok(Err(error))) = answered {
-        warn!(shell = %entry.id, %error, "tmux did not kill the pane; ending its processes directly");
-    }
     if is_tmux_silent {
+        send(Event::TmuxSilent);
         // Without tmux the terminal is not closed, so send the signal that closing it would cause.
         members.signal(Signal::HUP);
     }
-    members.end(launcher.config.grace).await;
+    if let Ok(Ok(Err(error))) = answered {
+        warn!(shell = %entry.id, %error, "tmux did not kill the pane; ending its processes directly");
+    }
+    members.end(setup.config.grace).await;
     end_recorder(&entry, recorder, is_tmux_silent).await;
-    let dir = launcher.dir.clone();
+    let dir = setup.dir.clone();
     let removed = tokio::task::spawn_blocking(move || dir.remove()).await;
     match removed {
         Ok(Ok(())) => {}

@@ -18,7 +18,7 @@ impl Driver {
             }
             Inspection::Shell => Finding::Shell { mode: self.read_mode() },
             Inspection::Starting => {
-                let shell = self.launcher.shell(self.owner.entry().leader);
+                let shell = self.setup.shell(self.owner.entry().leader);
                 Finding::Starting { is_at_prompt: shell.is_some_and(input::shell_edits_line) }
             }
         }
@@ -34,7 +34,7 @@ impl Driver {
             return ReadMode::PlainLines;
         }
         let is_at_prompt = input::shell_edits_line(self.shell)
-            && NoncePipe::is_ready(self.shell, &self.launcher.dir.pipe());
+            && NoncePipe::is_ready(self.shell, &self.setup.dir.pipe());
         if is_at_prompt { ReadMode::AtPrompt } else { ReadMode::Nothing }
     }
 }

@@ -10,6 +10,7 @@ mod cleanup;
 mod inspect;
 mod perform;
 mod process_end;
+mod text;
 mod typist;
 
 use std::{
@@ -21,15 +22,14 @@ use std::{
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
-    time,
 };
 use tracing::{debug, warn};
 
 use crate::{
     Error, Result,
     driver::process_end::ProcessEnd,
-    job::JobWatch,
-    launch::{Launched, Launcher, NoncePipe},
+    job::{JobWatch, sleep_until},
+    launch::{Launched, NoncePipe, PaneSetup},
     marker::Seq,
     messages::Control,
     output::index::IndexReader,
@@ -40,12 +40,13 @@ use crate::{
 use callers::Callers;
 use perform::LedgerQueue;
 use process_identity::ProcessId;
+use text::TextQueue;
 use typist::Typist;
 
 /// Carries out the decisions of one shell's owner.
 pub(crate) struct Driver {
     owner: Owner,
-    launcher: Launcher,
+    setup: PaneSetup,
     pipe: NoncePipe,
     shell: ProcessId,
     index: IndexReader,
@@ -58,6 +59,7 @@ pub(crate) struct Driver {
     callers: Callers,
     typist: Typist,
     ledger: LedgerQueue,
+    texts: TextQueue,
     /// Background tasks; they end with the driver.
     tasks: JoinSet<()>,
     background: mpsc::UnboundedSender<BackgroundResult>,
@@ -69,7 +71,7 @@ pub(crate) struct Driver {
 
 /// What a driver needs besides the owner.
 pub(crate) struct Parts {
-    pub(crate) launcher: Launcher,
+    pub(crate) setup: PaneSetup,
     pub(crate) pipe: NoncePipe,
     pub(crate) index: IndexReader,
     pub(crate) index_watch: FileWatch,
@@ -88,6 +90,7 @@ pub(super) enum BackgroundResult {
         result: Result<Launched>,
     },
     LedgerWritten(Event),
+    TextWritten(Event),
 }
 
 enum Wake {
@@ -105,13 +108,13 @@ impl Driver {
     /// Creates the driver, and carries out the first effects, so that their results are known before a caller can
     /// ask.
     pub(crate) fn new(owner: Owner, effects: Vec<Effect>, parts: Parts) -> Self {
-        let Parts { launcher, pipe, index, index_watch, log, status, latest, gone } = parts;
+        let Parts { setup, pipe, index, index_watch, log, status, latest, gone } = parts;
         let (background, background_results) = mpsc::unbounded_channel();
         let shell = owner.status().shell;
-        let tmux = launcher.tmux.clone();
+        let tmux = setup.tmux.clone();
         let mut driver = Self {
             owner,
-            launcher,
+            setup,
             pipe,
             shell,
             index,
@@ -123,6 +126,7 @@ impl Driver {
             callers: Callers::default(),
             typist: Typist::new(tmux),
             ledger: LedgerQueue::default(),
+            texts: TextQueue::default(),
             tasks: JoinSet::new(),
             background,
             background_results,
@@ -139,7 +143,7 @@ impl Driver {
     pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
         let (mut leader, mut recorder) = (ProcessEnd::of_some(None), ProcessEnd::of_some(None));
         let watch = self.index_watch.clone();
-        let tmux = self.launcher.tmux.clone();
+        let tmux = self.setup.tmux.clone();
         let mut has_handles = true;
         while !self.is_finished {
             let grown = watch.grown();
@@ -159,7 +163,7 @@ impl Driver {
                 ended = recorder.ended() => Wake::RecorderEnded(ended),
                 _ = tmux.closed(), if self.owner.needs_server() => Wake::ServerGone,
                 typed = self.typist.typed() => Wake::Typed(typed),
-                () = sleep_until(deadline) => Wake::TimePassed,
+                () = sleep_until(deadline.map(Into::into)) => Wake::TimePassed,
             };
             // The recorder may have written the awaited line in the meantime.
             if !matches!(wake, Wake::IndexGrown | Wake::Control(Some(Control::Run { .. }))) {
@@ -240,6 +244,7 @@ impl Driver {
                 self.write_next_ledger();
                 self.handle(event);
             }
+            BackgroundResult::TextWritten(event) => self.text_written(event),
             BackgroundResult::Launched { seq, result } => {
                 let result = result.map(|Launched { leader, pipe, .. }| {
                     (self.pipe, self.shell) = (pipe, leader);
@@ -273,12 +278,5 @@ impl Driver {
 
     fn trace_error(&self, what: &str, error: &Error) {
         warn!(shell = %self.owner.entry().id, %error, "{what}");
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
     }
 }

@@ -1,28 +1,23 @@
 //! Carries out the owner's effects.
 
-use std::{collections::VecDeque, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{collections::VecDeque, path::Path};
 
 use rustix::process::Signal;
 use tokio::sync::watch;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::{BackgroundResult, Driver, cleanup::clean_up, typist::in_hexadecimal};
 use crate::{
     Error, Result,
     input::{self, Key},
     job::JobWatch,
-    launch::{LaunchTarget, Launcher},
-    ledger::{Entry, ShellDir},
+    launch::{LaunchTarget, PaneSetup},
+    ledger::Entry,
     marker::{Kind, Seq},
-    owner::{
-        AfterLedger, CallId, Effect, Event, OwnKeys, PaneStatus, PipeContent, Reply, Text,
-        TextState,
-    },
+    owner::{AfterLedger, CallId, Effect, Event, OwnKeys, PaneStatus, PipeContent, Reply},
     state::JobStatus,
 };
 
-/// Longer texts are written on another thread.
-const SHORT_TEXT: usize = 64 << 10;
 /// The key that runs the command in the file. The builtin binds it.
 const RUN_KEY: &[u8] = b"\x1e";
 /// Runs the command in the file by typing the builtin's name, with keys that bash binds by default: for the case that
@@ -52,7 +47,7 @@ impl Driver {
             Effect::FindShell => return Some(self.find_shell()),
             Effect::WriteText { seq, call, text } => return self.write_text(seq, call, text),
             Effect::WriteNonces { seq, kind } => {
-                let result = self.pipe.write_nonces(&self.launcher.dir, seq, kind);
+                let result = self.pipe.write_nonces(&self.setup.dir, seq, kind);
                 return Some(Event::NoncesWritten { seq, result });
             }
             Effect::TakeNoncesBack { seq, why } => {
@@ -64,7 +59,7 @@ impl Driver {
                 return Some(Event::NoncesTakenBack { seq, found, why });
             }
             Effect::RenewEndNonce => {
-                if let Err(error) = self.pipe.write_end_nonce_again(&self.launcher.dir) {
+                if let Err(error) = self.pipe.write_end_nonce_again(&self.setup.dir) {
                     self.trace_error("the end nonce could not be renewed", &error);
                 }
             }
@@ -76,16 +71,16 @@ impl Driver {
                 }
             }
             Effect::LaunchShell { seq, cwd, is_recorded } => {
-                let (launcher, background) = (self.launcher.clone(), self.background.clone());
+                let (setup, background) = (self.setup.clone(), self.background.clone());
                 let pane = self.owner.entry().pane.clone();
                 self.tasks.spawn(async move {
-                    let result = relaunch(&launcher, &pane, &cwd, seq, is_recorded).await;
+                    let result = relaunch(&setup, &pane, &cwd, seq, is_recorded).await;
                     // Fails only if the driver has ended; then nobody needs the event.
                     let _ = background.send(BackgroundResult::Launched { seq, result });
                 });
             }
             Effect::StartRecorder => {
-                let command = self.launcher.pipe_command(&self.owner.entry().pane);
+                let command = self.setup.pipe_command(&self.owner.entry().pane);
                 self.ask_tmux(command, |answer| Event::RecorderStarted(answer.map(drop)));
             }
             Effect::QueryPane => {
@@ -111,7 +106,7 @@ impl Driver {
             }
             Effect::Export { call } => self.export(call),
             Effect::Resize { call, size } => {
-                let (target, columns, rows) = (self.launcher.target(), size.columns, size.rows);
+                let (target, columns, rows) = (self.setup.target(), size.columns, size.rows);
                 let command = format!("resize-window -t {target} -x {columns} -y {rows}");
                 self.ask_tmux(command, move |answer| Event::Resized {
                     call,
@@ -125,8 +120,8 @@ impl Driver {
             Effect::PublishJob { seq, status } => self.publish_job(seq, status),
             Effect::Answer { call, reply } => self.answer(call, reply),
             Effect::CleanUp { recorder } => {
-                let (launcher, entry) = (self.launcher.clone(), self.owner.entry().clone());
-                self.tasks.spawn(clean_up(launcher, entry, recorder, self.background.clone()));
+                let (setup, entry) = (self.setup.clone(), self.owner.entry().clone());
+                self.tasks.spawn(clean_up(setup, entry, recorder, self.background.clone()));
             }
             Effect::Finish => self.is_finished = true,
         }
@@ -135,41 +130,21 @@ impl Driver {
 
     fn find_shell(&mut self) -> Event {
         // Unlink the pipe: from now on only the shell and the owner can reach it.
-        if let Err(error) = std::fs::remove_file(self.launcher.dir.pipe()) {
+        if let Err(error) = std::fs::remove_file(self.setup.dir.pipe()) {
             warn!(shell = %self.owner.entry().id, %error, "the nonce pipe could not be unlinked");
         }
         let leader = self.owner.entry().leader;
-        self.shell = self.launcher.shell(leader).unwrap_or(leader);
+        self.shell = self.setup.shell(leader).unwrap_or(leader);
         Event::ShellFound(self.shell)
     }
 
-    /// Writes the text of a command to the file from which the shell takes it, unless the caller has gone away.
-    fn write_text(&mut self, seq: Seq, call: CallId, text: Text) -> Option<Event> {
-        if !self.callers.is_waiting(call) {
-            self.callers.forget(call);
-            return Some(Event::TextWritten { seq, result: Ok(TextState::Abandoned) });
-        }
-        let write = move |dir: &ShellDir, text: Text| {
-            let written = write_text(dir, text.0);
-            Event::TextWritten { seq, result: written.map(|()| TextState::Wanted) }
-        };
-        if text.0.len() <= SHORT_TEXT {
-            return Some(write(&self.launcher.dir, text));
-        }
-        let (dir, lock) = (self.launcher.dir.clone(), self.launcher.lock.upgrade());
-        let background = self.background.clone();
-        self.tasks.spawn_blocking(move || {
-            // While this task holds the lock, the next owner waits until the text is written. If the lock is gone,
-            // the next owner may be active already.
-            let Some(_lock) = lock else { return };
-            // Fails only if the driver has ended; then nobody needs the event.
-            let _ = background.send(BackgroundResult::Event(write(&dir, text)));
-        });
-        None
-    }
-
     fn probe_starting_shell(&mut self, seq: Seq) {
-        let dir = &self.launcher.dir;
+        if self.texts.is_writing() {
+            // The shell would evaluate that text. The owner probes again a little later.
+            debug!(shell = %self.owner.entry().id, "no probe: an earlier text is being written");
+            return;
+        }
+        let dir = &self.setup.dir;
         let written = dir.write_command(Vec::new()).map_err(Error::io("emptying the command"));
         match written.and_then(|()| self.pipe.replace_nonces(dir, seq, Kind::StartUp)) {
             Ok(()) => self.press(OwnKeys::TypeRun),
@@ -183,7 +158,7 @@ impl Driver {
             return;
         };
         self.ledger.is_writing = true;
-        let (dir, lock) = (self.launcher.dir.clone(), self.launcher.lock.upgrade());
+        let (dir, lock) = (self.setup.dir.clone(), self.setup.lock.upgrade());
         let background = self.background.clone();
         self.tasks.spawn_blocking(move || {
             // While this task holds the lock, the next owner waits until the entry is written. If the lock is gone,
@@ -202,7 +177,7 @@ impl Driver {
         command: String,
         event: impl FnOnce(Result<String>) -> Event + Send + 'static,
     ) {
-        let (tmux, background) = (self.launcher.tmux.clone(), self.background.clone());
+        let (tmux, background) = (self.setup.tmux.clone(), self.background.clone());
         self.tasks.spawn(async move {
             let answer = tmux.ask(&command).await;
             // Fails only if the driver has ended; then nobody needs the event.
@@ -237,7 +212,7 @@ impl Driver {
     }
 
     fn export(&mut self, call: CallId) {
-        let emptied = private_files::overwrite(&self.launcher.dir.exports(), b"");
+        let emptied = private_files::overwrite(&self.setup.dir.exports(), b"");
         match emptied.map_err(Error::io("emptying the file for the exports")) {
             Ok(()) => self.typist.type_for(call, &self.owner.entry().pane, EXPORTS_KEY),
             Err(error) => self.callers.answer(call, Err(error)),
@@ -266,7 +241,7 @@ impl Driver {
 
 /// Starts a shell in the pane of a dead one, in this directory or its nearest existing ancestor.
 async fn relaunch(
-    launcher: &Launcher,
+    setup: &PaneSetup,
     pane: &str,
     cwd: &Path,
     seq: Seq,
@@ -274,21 +249,8 @@ async fn relaunch(
 ) -> Result<crate::launch::Launched> {
     let mut cwd = cwd.to_owned();
     while !cwd.is_dir() && cwd.pop() {}
-    launcher.rewrite_start(&cwd)?;
-    launcher.launch(LaunchTarget::DeadPane { pane, is_recorded }, seq).await
-}
-
-/// Writes the text of a command. A text that turns line editing off goes to a separate file that bash sources:
-/// evaluated directly, it would make bash read the rest of the text from the terminal, but in a file bash ignores it.
-fn write_text(dir: &ShellDir, mut text: Vec<u8>) -> Result<()> {
-    let writing = || Error::io("writing the command");
-    if turns_line_editing_off(&text) {
-        private_files::overwrite(&dir.script(), &text).map_err(writing())?;
-        let script = dir.script();
-        let script = shlex::bytes::try_quote(script.as_os_str().as_bytes());
-        text = [b"\\. ", &*script.expect("no path has a NUL byte")].concat();
-    }
-    dir.write_command(text).map_err(writing())
+    setup.rewrite_start(&cwd)?;
+    setup.launch(LaunchTarget::DeadPane { pane, is_recorded }, seq).await
 }
 
 fn parse_pane_status(answer: &str) -> PaneStatus {
@@ -300,20 +262,4 @@ fn parse_pane_status(answer: &str) -> PaneStatus {
         (Some(1), None) => PaneStatus::Dying,
         _ => PaneStatus::Alive,
     }
-}
-
-/// Whether a text may contain `set +o emacs`, `shopt -uo vi` or the like. A false positive still runs; it merely does
-/// not show the numbers of its background jobs.
-fn turns_line_editing_off(text: &[u8]) -> bool {
-    let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
-    // A cheap test for the texts that do not.
-    if !has(b"+o") && !has(b"shopt") {
-        return false;
-    }
-    let between = |byte: &u8| byte.is_ascii_whitespace() || b";&|(){}'\"\\".contains(byte);
-    let words: Vec<_> = text.split(between).filter(|word| !word.is_empty()).collect();
-    let is_mode = |word: &[u8]| matches!(word, b"emacs" | b"vi");
-    let is_off = |word: &[u8]| word.starts_with(b"+") && word.ends_with(b"o");
-    words.windows(2).any(|pair| is_off(pair[0]) && is_mode(pair[1]))
-        || words.contains(&&b"shopt"[..]) && words.iter().any(|word| is_mode(word))
 }

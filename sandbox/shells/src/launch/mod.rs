@@ -52,9 +52,9 @@ pub(crate) enum LaunchTarget<'a> {
     },
 }
 
-/// Everything that a shell and its replacements in the same pane have in common.
+/// What it takes to start a shell in its pane, and to replace it there.
 #[derive(Debug, Clone)]
-pub(crate) struct Launcher {
+pub(crate) struct PaneSetup {
     pub(crate) config: Config,
     pub(crate) tmux: Tmux,
     pub(crate) id: ShellId,
@@ -68,7 +68,7 @@ pub(crate) struct Launcher {
 #[derive(Debug)]
 pub(crate) struct NoncePipe(File);
 
-impl Launcher {
+impl PaneSetup {
     /// The tmux target of the shell. The names of tmux sessions with shells have a prefix that the keeper's has not.
     pub(crate) fn target(&self) -> String {
         format!("=s-{}:", self.id)
@@ -287,7 +287,7 @@ impl NoncePipe {
 }
 
 /// Whether the error is temporary resource exhaustion (EMFILE, ENFILE, ENOMEM).
-fn is_temporary(error: &io::Error) -> bool {
+pub(crate) fn is_temporary(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))

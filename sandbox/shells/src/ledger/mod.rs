@@ -8,7 +8,8 @@
 //! ROOT/builtin.so            the builtin that the shells load to run commands
 //! ROOT/environment           environment for tmux; exists only while tmux reads it
 //! ROOT/shells/ID/
-//!     shell.json             the ledger's entry: written whenever bash is started in the shell
+//!     shell.json             the ledger's entry: written when a shell is started or has died, when its terminal is
+//!                            resized, and when a command is given up
 //!     start                  directory and environment for init.bash
 //!     pipe                   pipe for the nonces; has a name only while the shell starts
 //!     policy                 what the shell may do, if it is confined
@@ -136,7 +137,8 @@ impl Default for Size {
     }
 }
 
-/// The ledger's entry for a shell, written whenever bash is started in it.
+/// The ledger's entry for a shell. It is written when a shell is started in the pane or has died there, when the
+/// terminal is resized, and when a command is given up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) id: ShellId,

@@ -17,7 +17,7 @@ use crate::{
     ledger::{Entry, Latest, Outcome},
     marker::{EndReport, Expected, Kind, Marker, Seq},
     output::index::{IndexEvent, IndexLine},
-    state::{CommandResult, Ended, JobStatus, Started, path},
+    state::{Ended, Started, path},
 };
 use process_identity::ProcessId;
 
@@ -131,7 +131,8 @@ impl Owner {
             return self.report_without_shell(command, -1, Ended::AtPrompt, at.log_end, at.wall);
         }
         if let Some((report, position)) = history.end {
-            return self.publish_result(&command, at_prompt(&command, report, position));
+            let result = at_prompt(&command, report, position);
+            return self.report(command, result);
         }
         if command.started.is_none() && self.has_gap(lines) {
             command.started = Some(Started { offset: at.log_end, at: at.wall });
@@ -185,7 +186,8 @@ impl Owner {
                 return None;
             }
             (Outcome::AtPrompt | Outcome::ShellDied(_), Some((report, position))) => {
-                self.publish_result(&command, at_prompt(&command, report, position));
+                let result = at_prompt(&command, report, position);
+                self.report(command, result);
                 return None;
             }
         };
@@ -213,14 +215,5 @@ impl Owner {
         in_force!(self, RecheckAfterGap)
             && (self.recorder == Recorder::Missing
                 || since.any(|line| matches!(line.event, IndexEvent::Opened { .. })))
-    }
-
-    fn publish_result(&mut self, command: &Command, result: CommandResult) {
-        let status = JobStatus {
-            started: command.started,
-            lost: command.lost,
-            result: Some(std::sync::Arc::new(result)),
-        };
-        self.effects.push(Effect::PublishJob { seq: command.seq, status });
     }
 }

@@ -249,7 +249,7 @@ impl Owner {
         if report_requests > PATIENT_REPORT_REQUESTS && in_force!(self, GiveUpInTheEnd) {
             return self.give_up("no marker arrived");
         }
-        self.ask(report_requests);
+        self.press_recover_key(report_requests);
     }
 
     /// Requests the report of a command whose shell is at its prompt and has reported nothing. Possible causes: the
@@ -268,11 +268,11 @@ impl Owner {
         if report_requests > REPORT_REQUESTS && in_force!(self, GiveUpInTheEnd) {
             return self.give_up("the shell did not report its end");
         }
-        self.ask(report_requests);
+        self.press_recover_key(report_requests);
     }
 
     /// Presses the key that requests the report; from the second time on with a new end nonce.
-    fn ask(&mut self, report_requests: u32) {
+    fn press_recover_key(&mut self, report_requests: u32) {
         self.warn("a report is missing; requesting it from the shell", None);
         if report_requests > 1 && in_force!(self, RenewTheEndNonce) {
             self.effects.push(Effect::RenewEndNonce);
@@ -365,7 +365,7 @@ impl Owner {
 
     /// Publishes the result of a command. The only way by which a command that was handed over ends; it consumes the
     /// command, so that there is exactly one result.
-    fn report(&mut self, command: Command, result: CommandResult) {
+    pub(super) fn report(&mut self, command: Command, result: CommandResult) {
         let Command { seq, started, lost, .. } = command;
         let status = JobStatus { started, lost, result: Some(Arc::new(result)) };
         self.effects.push(Effect::PublishJob { seq, status });

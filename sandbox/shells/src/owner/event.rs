@@ -114,8 +114,6 @@ pub(crate) enum Event {
     RecorderEnded(ProcessId),
     /// The tmux server has ended.
     ServerGone,
-    /// tmux has killed the pane, as [`Effect::CleanUp`](super::Effect::CleanUp) asked.
-    PaneKilled,
     /// tmux did not kill the pane in time; cleanup continues without it.
     TmuxSilent,
     /// All processes and files of the shell are gone.

@@ -136,7 +136,6 @@ impl Owner {
             Event::LeaderEnded(leader) => self.leader_ended(leader, at),
             Event::RecorderEnded(recorder) => self.recorder_ended(recorder, at),
             Event::ServerGone => self.close(Ended::ServerGone, None, "the tmux server has ended"),
-            Event::PaneKilled => {}
             Event::TmuxSilent => self.close_in_background(at),
             Event::CleanedUp => self.cleaned_up(at),
             Event::TimePassed => self.time_passed(at),
@@ -252,7 +251,8 @@ impl Owner {
         self.state.seq().unwrap_or(self.next_seq)
     }
 
-    /// Changes the state. Every transition is traced here.
+    /// Changes the state and traces the transition. A change that keeps parts of the old state, such as a new stage of
+    /// the same command, is made in place and traced by [`Owner::trace_transition`].
     fn transition(&mut self, next: State, reason: &str) -> State {
         let before = mem::replace(&mut self.state, next);
         let command = self.state.seq().or(before.seq());
@@ -267,7 +267,8 @@ impl Owner {
         before
     }
 
-    /// Traces a transition that did not go through [`Owner::transition`], such as a new stage of the same command.
+    /// Traces a transition that was made in place. Every change of [`State::name`] is traced, here or by
+    /// [`Owner::transition`].
     fn trace_transition(&self, from: &'static str, reason: &str) {
         let (command, to) = (self.state.seq(), self.state.name());
         debug!(shell = %self.entry.id, command, from, to, reason, "transition");

@@ -156,6 +156,7 @@ impl Owner {
     /// Handles a gap in the recording: the start or end marker of the present command, or the first prompt, may be
     /// lost. If the start marker is lost, the output of the command begins at the gap.
     pub(super) fn note_gap(&mut self, at: Moment) {
+        let from = self.state.name();
         let soon = Recheck::soon(at.now);
         if let Some(command) = self.state.command_mut()
             && command.started.is_none()
@@ -173,6 +174,7 @@ impl Owner {
                 Stage::Sent { recheck_at, .. } => *recheck_at = soon.at,
                 Stage::NoncesTaken { .. } => {
                     *stage = Stage::Begun { report_requests: 0, recheck: Some(soon) };
+                    self.trace_transition(from, "the start marker may be lost in a gap");
                 }
                 Stage::Begun { recheck, .. } => *recheck = Some(soon),
                 Stage::GivenUp { .. } => {}

@@ -1,6 +1,6 @@
 //! The requests of callers, and which of them gets the prompt.
 
-use std::{collections::VecDeque, mem, time::Instant};
+use std::{collections::VecDeque, mem};
 
 use super::{
     AfterLedger, CallId, Effect, Inspection, Moment, Owner, Reply, Request, TakeBackReason, Text,
@@ -25,7 +25,7 @@ impl Owner {
             return self.requested_after_close(call, &request);
         }
         match request {
-            Request::Run(text) => self.run_requested(call, text),
+            Request::Run(text) => self.run_requested(call, text, at),
             Request::Export => self.export_requested(call),
             Request::Type(bytes) => {
                 if bytes.0.contains(&0x03) {
@@ -69,7 +69,7 @@ impl Owner {
         }
     }
 
-    fn run_requested(&mut self, call: CallId, text: Text) {
+    fn run_requested(&mut self, call: CallId, text: Text, at: Moment) {
         match &mut self.state {
             State::Launching(Launching { start, .. }) | State::Booting(Booting { start, .. }) => {
                 start.waiting.push((call, text));
@@ -87,12 +87,11 @@ impl Owner {
                 if in_force!(self, OneCommandAtATime) {
                     self.answer_busy(call, seq);
                 } else {
-                    self.hand_over(call, text, Instant::now(), VecDeque::new());
+                    self.hand_over(call, text, at.now, VecDeque::new());
                 }
             }
             State::Closing(_) | State::Closed(_) => {
-                let error = self.closed_error();
-                self.answer(call, Err(error));
+                unreachable!("`requested` answers the callers of a closed shell")
             }
         }
     }
@@ -107,7 +106,7 @@ impl Owner {
         }
     }
 
-    fn answer_busy(&mut self, call: CallId, seq: Seq) {
+    pub(super) fn answer_busy(&mut self, call: CallId, seq: Seq) {
         let shell = self.entry.id.clone();
         self.answer(call, Err(Error::Busy { shell, seq }));
     }

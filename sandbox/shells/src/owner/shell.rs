@@ -157,15 +157,10 @@ impl Owner {
         for Claim { call, purpose } in claims {
             match purpose {
                 Purpose::Run(text) => waiting.push((call, text)),
-                Purpose::Export => self.refuse_export(call),
+                Purpose::Export => self.answer_busy(call, self.next_seq),
             }
         }
         waiting
-    }
-
-    fn refuse_export(&mut self, call: super::CallId) {
-        let (shell, seq) = (self.entry.id.clone(), self.next_seq);
-        self.answer(call, Err(Error::Busy { shell, seq }));
     }
 
     /// Handles tmux's answer about the pane of a dead shell. tmux sends no notification about a death outside the

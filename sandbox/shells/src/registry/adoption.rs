@@ -2,12 +2,12 @@
 
 use std::{fs, io};
 
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{Shells, kill_pane, lock, now, remove_files};
 use crate::{
     Error, Result,
-    launch::NoncePipe,
+    launch::{NoncePipe, is_temporary},
     ledger::{ShellDir, ShellId},
     marker::Expected,
     output::index::{IndexEvent, IndexLine, IndexReader},
@@ -18,7 +18,8 @@ use process_identity::ProcessId;
 use sandbox_members::Members;
 
 impl Shells {
-    /// Adopts the shells that earlier owners have left, and removes what is left of dead ones.
+    /// Adopts the shells that earlier owners have left, and removes what is left of dead ones. A shell whose files
+    /// cannot be read keeps them and is left to the next owner. An error that concerns all shells removes nothing.
     pub(super) async fn adopt_shells(&self) -> Result<()> {
         let entries =
             fs::read_dir(self.config.shells()).map_err(Error::io("reading the ledger"))?;
@@ -27,10 +28,15 @@ impl Shells {
             let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else {
                 continue;
             };
-            // A shell whose state cannot be determined now is left to the next owner; an error here removes nothing.
-            match self.adopt(&id).await? {
-                Some(shell) => drop(lock(&self.shells).insert(id, shell)),
-                None => self.remove_dead_shell(&id).await,
+            match self.adopt(&id).await {
+                Ok(Some(shell)) => drop(lock(&self.shells).insert(id, shell)),
+                Ok(None) => self.remove_dead_shell(&id).await,
+                // The files of this shell are not as they should be; the other shells are not affected.
+                Err(Error::Io { what, source }) if !is_temporary(&source) => {
+                    warn!(shell = %id, what, error = %source, "a shell could not be adopted; the next owner tries again");
+                }
+                // tmux does not answer, or descriptors or memory are lacking: no shell can be adopted now.
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -38,14 +44,14 @@ impl Shells {
 
     /// Adopts a shell. Returns `None` if it was not created completely, or belonged to a tmux server that has died.
     async fn adopt(&self, id: &ShellId) -> Result<Option<Shell>> {
-        let mut launcher = self.launcher(id, String::new());
-        let entry = unless_damaged(launcher.dir.load()).map_err(Error::io("reading the ledger"))?;
+        let mut setup = self.pane_setup(id, String::new());
+        let entry = unless_damaged(setup.dir.load()).map_err(Error::io("reading the ledger"))?;
         let server = self.server().await?;
         let Some(mut entry) = entry.filter(|entry| entry.server == server) else {
             return Ok(None);
         };
         let ask = "list-panes -a -F '#{pane_id} #{pane_dead} #{pane_pid} #{pane_pipe}'";
-        let panes = launcher.tmux.ask(ask).await?;
+        let panes = setup.tmux.ask(ask).await?;
         let mut panes = panes.lines().filter_map(|line| line.split_once(' '));
         let Some((_, about)) = panes.find(|(pane, _)| *pane == entry.pane) else {
             return Ok(None);
@@ -56,12 +62,12 @@ impl Shells {
         // the entry. The process number of a dead pane may have been reused.
         let leader = pid.parse().ok().and_then(ProcessId::of).filter(|_| is_dead == "0");
         entry.leader = leader.unwrap_or(entry.leader);
-        launcher.mark.clone_from(&entry.mark);
-        let history = unless_damaged(read_history(&launcher.dir))
+        setup.mark.clone_from(&entry.mark);
+        let history = unless_damaged(read_history(&setup.dir))
             .map_err(Error::io("reading the index and the digests"))?;
         let Some((index, lines, expected)) = history else { return Ok(None) };
-        let shell = launcher.shell(entry.leader).filter(ProcessId::is_alive);
-        let pipe = NoncePipe::find(shell, &launcher.dir.pipe())
+        let shell = setup.shell(entry.leader).filter(ProcessId::is_alive);
+        let pipe = NoncePipe::find(shell, &setup.dir.pipe())
             .map_err(Error::io("finding the shell's nonce pipe"))?;
         let found = Inherited {
             shell: shell.unwrap_or(entry.leader),
@@ -72,19 +78,27 @@ impl Shells {
             lines,
             start_limit: self.config.start_limit,
         };
-        let adopted = Owner::adopt(found, now(&launcher.dir)?);
-        self.spawn(launcher, pipe, index, adopted).map(Some)
+        let adopted = Owner::adopt(found, now(&setup.dir)?);
+        self.spawn(setup, pipe, index, adopted).map(Some)
     }
 
     /// Removes what is left of a shell that has died or was not created completely.
     async fn remove_dead_shell(&self, id: &ShellId) {
-        let launcher = self.launcher(id, String::new());
+        let setup = self.pane_setup(id, String::new());
+        let entry = match unless_damaged(setup.dir.load()) {
+            Ok(entry) => entry,
+            // The entry is the only record of the shell's processes, so it stays until they are ended.
+            Err(error) => {
+                warn!(shell = %id, %error, "a dead shell could not be removed; the next owner tries again");
+                return;
+            }
+        };
         info!(shell = %id, "removing what is left of a dead shell");
-        kill_pane(&launcher).await;
-        if let Ok(entry) = launcher.dir.load() {
+        kill_pane(&setup).await;
+        if let Some(entry) = entry {
             Members::of(entry.leader, &entry.mark).end(self.config.grace).await;
         }
-        remove_files(&launcher);
+        remove_files(&setup);
     }
 }
 

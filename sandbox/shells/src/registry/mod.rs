@@ -20,7 +20,7 @@ use crate::{
     driver::{Driver, Parts},
     keeper,
     launch::confine,
-    launch::{LaunchTarget, Launcher, NoncePipe},
+    launch::{LaunchTarget, NoncePipe, PaneSetup},
     ledger::{Entry, ShellDir, ShellId},
     marker::Seq,
     messages::Control,
@@ -151,16 +151,16 @@ impl Shells {
     async fn try_create(&self, spec: &ShellSpec, policy: &Policy) -> Result<Shell> {
         self.replace_dead_server().await?;
         self.wait_for_name(&spec.id).await;
-        let launcher = self.launcher(&spec.id, format!("{:032x}", rand::random::<u128>()));
-        launcher.dir.create().map_err(|error| match error.kind() {
+        let setup = self.pane_setup(&spec.id, format!("{:032x}", rand::random::<u128>()));
+        setup.dir.create().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::ShellExists(spec.id.clone()),
             _ => Error::io("making the shell's directory")(error),
         })?;
-        let shell = match self.start(launcher.clone(), spec, policy).await {
+        let shell = match self.start(setup.clone(), spec, policy).await {
             Ok(shell) => shell,
             Err(error) => {
-                kill_pane(&launcher).await;
-                remove_files(&launcher);
+                kill_pane(&setup).await;
+                remove_files(&setup);
                 return Err(error);
             }
         };
@@ -260,8 +260,8 @@ impl Shells {
         lock(&self.server).tmux.clone()
     }
 
-    fn launcher(&self, id: &ShellId, mark: String) -> Launcher {
-        Launcher {
+    fn pane_setup(&self, id: &ShellId, mark: String) -> PaneSetup {
+        PaneSetup {
             config: self.config.clone(),
             tmux: self.tmux(),
             id: id.clone(),
@@ -271,42 +271,41 @@ impl Shells {
         }
     }
 
-    async fn start(&self, launcher: Launcher, spec: &ShellSpec, policy: &Policy) -> Result<Shell> {
+    async fn start(&self, setup: PaneSetup, spec: &ShellSpec, policy: &Policy) -> Result<Shell> {
         const FIRST: Seq = 0;
-        confine::save(&launcher.config, &launcher.dir, policy)?;
-        launcher.write_start(&spec.cwd, &spec.environment)?;
-        let dir = &launcher.dir;
+        confine::save(&setup.config, &setup.dir, policy)?;
+        setup.write_start(&spec.cwd, &spec.environment)?;
+        let dir = &setup.dir;
         for file in [dir.log(), dir.index(), dir.command(), dir.exports()] {
             private_files::overwrite_beginning(&file, b"")
                 .map_err(Error::io("making the files of the shell"))?;
         }
         let place = LaunchTarget::NewPane { size: spec.size };
-        let (launched, server) =
-            tokio::try_join!(launcher.launch(place, FIRST), launcher.tmux.server())?;
+        let (launched, server) = tokio::try_join!(setup.launch(place, FIRST), setup.tmux.server())?;
         let entry = Entry {
             id: spec.id.clone(),
-            mark: launcher.mark.clone(),
+            mark: setup.mark.clone(),
             pane: launched.pane,
             server,
             leader: launched.leader,
             size: spec.size,
             latest: None,
         };
-        launcher.dir.save(&entry).map_err(Error::io("writing the ledger"))?;
+        setup.dir.save(&entry).map_err(Error::io("writing the ledger"))?;
         // The shell is not running yet; searching for its process would only delay its start.
         let owner = Owner::new(entry, spec.cwd.clone(), self.config.start_limit, now(dir)?);
         let index = open_index(dir)?;
-        self.spawn(launcher, launched.pipe, index, (owner, Vec::new()))
+        self.spawn(setup, launched.pipe, index, (owner, Vec::new()))
     }
 
     fn spawn(
         &self,
-        launcher: Launcher,
+        setup: PaneSetup,
         pipe: NoncePipe,
         index: IndexReader,
         (owner, effects): (Owner, Vec<Effect>),
     ) -> Result<Shell> {
-        let dir = launcher.dir.clone();
+        let dir = setup.dir.clone();
         let (status, status_receiver) = watch::channel(owner.status());
         let (latest, job) = watch::channel(None);
         let (gone, gone_receiver) = watch::channel(false);
@@ -317,7 +316,7 @@ impl Shells {
         let index_watch =
             self.watcher.watch(&dir.index()).map_err(Error::io("watching the index"))?;
         let log = File::open(dir.log()).map_err(Error::io("opening the log"))?;
-        let parts = Parts { launcher, pipe, index, index_watch, log, status, latest, gone };
+        let parts = Parts { setup, pipe, index, index_watch, log, status, latest, gone };
         // The driver processes the existing index here, before a caller can ask.
         tokio::spawn(Driver::new(owner, effects, parts).run(control_receiver));
         Ok(shell)
@@ -325,17 +324,17 @@ impl Shells {
 }
 
 /// Asks tmux to kill the pane of a shell that is dead or was not created completely.
-async fn kill_pane(launcher: &Launcher) {
-    match launcher.tmux.ask(&format!("kill-session -t {}", launcher.target())).await {
+async fn kill_pane(setup: &PaneSetup) {
+    match setup.tmux.ask(&format!("kill-session -t {}", setup.target())).await {
         // There is no such pane, or no server.
         Ok(_) | Err(Error::TmuxRefused { .. } | Error::ServerGone) => {}
-        Err(error) => warn!(shell = %launcher.id, %error, "the pane could not be killed"),
+        Err(error) => warn!(shell = %setup.id, %error, "the pane could not be killed"),
     }
 }
 
-fn remove_files(launcher: &Launcher) {
-    if let Err(error) = launcher.dir.remove() {
-        warn!(shell = %launcher.id, %error, "the files of the shell could not be removed");
+fn remove_files(setup: &PaneSetup) {
+    if let Err(error) = setup.dir.remove() {
+        warn!(shell = %setup.id, %error, "the files of the shell could not be removed");
     }
 }
 

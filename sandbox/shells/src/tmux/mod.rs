@@ -10,7 +10,9 @@
 mod client;
 mod environment;
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    ffi::OsStr, os::unix::ffi::OsStrExt as _, process::Stdio, slice, sync::Arc, time::Duration,
+};
 
 use rustix::process::Signal;
 use tokio::{
@@ -38,6 +40,10 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
 const DETACH_LIMIT: Duration = Duration::from_millis(500);
 /// The number of attempts to start tmux.
 const ATTEMPTS: u32 = 3;
+/// How often in a row a living server may refuse a control client before it counts as ended.
+const REFUSALS: u32 = 3;
+/// The pause between two attempts to replace a control client.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The most command lines in the queue to the control client.
 const QUEUE: usize = 256;
 
@@ -163,21 +169,18 @@ async fn supervise(
     mut client: Client,
     mut requests: mpsc::Receiver<CommandLine>,
 ) -> String {
-    let mut failed_attaches = 0;
+    let mut refusals = 0;
     loop {
         let end = client.run(&mut requests).await;
-        failed_attaches = if end.was_attached { 0 } else { failed_attaches + 1 };
-        let is_server_alive = server.get().is_some_and(ProcessId::is_alive);
-        if requests.is_closed() || !is_server_alive || failed_attaches == ATTEMPTS {
+        refusals = if end.was_attached { 0 } else { refusals + 1 };
+        if requests.is_closed() {
             return end.last_message;
         }
-        // An answer shows that the server has noticed the loss of the client; an error means that the server has
-        // ended.
-        let successor = match run_once(config, &["list-sessions".as_ref()]).await {
-            Ok(()) => Client::start(config, &["-N"]),
-            Err(error) => Err(error),
+        // A server whose process is not known has answered nothing yet: it did not start.
+        let Some(server) = server.get() else { return end.last_message };
+        let Some(successor) = replace_client(config, server, &mut refusals).await else {
+            return end.last_message;
         };
-        let Ok(successor) = successor else { return end.last_message };
         client = successor;
         // It is unknown whether these were carried out.
         for PendingCommand { command, answer, .. } in end.unanswered {
@@ -188,10 +191,41 @@ async fn supervise(
     }
 }
 
+/// Starts another control client. Retries for as long as the server's process lives, because most errors say nothing
+/// about the server: tmux could not be started (EMFILE, EAGAIN), or the server is stopped. Returns `None` if the
+/// server has ended, or has refused clients so often that it will not accept one any more: tmux 3.3 may wait for ever
+/// for a client before it ends.
+async fn replace_client(config: &Config, server: &ProcessId, refusals: &mut u32) -> Option<Client> {
+    while server.is_alive() && *refusals < REFUSALS {
+        // An answer shows that the server has noticed the loss of the client.
+        let error = match run_once(config, &["list-sessions".as_ref()]).await {
+            Ok(()) => match Client::start(config, &["-N"]) {
+                Ok(client) => return Some(client),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if let Error::TmuxRefused { .. } = error {
+            *refusals += 1;
+        }
+        // A server that is about to end refuses its clients, too, and needs no warning.
+        let deadline = time::Instant::now() + RETRY_PAUSE;
+        if process::wait_for_all(slice::from_ref(server), RETRY_PAUSE).await.is_empty() {
+            break;
+        }
+        warn!(%error, "the control client could not be replaced; retrying");
+        // The wait above returns early if the process cannot be watched.
+        time::sleep_until(deadline).await;
+    }
+    None
+}
+
 /// Runs one tmux command in a separate client. The command completes even if this process is killed.
 pub(super) async fn run_once(config: &Config, arguments: &[&OsStr]) -> Result<()> {
     let mut command = tmux_command(config);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Otherwise every attempt to reach a stopped server would leave a process behind.
+    command.kill_on_drop(true);
     let name = arguments[0].to_string_lossy().into_owned();
     match time::timeout(ANSWER_LIMIT, command.output()).await {
         Ok(Ok(output)) if output.status.success() => Ok(()),
@@ -285,10 +319,11 @@ impl Tmux {
 impl ControlClient {
     /// Ends the server and waits until it, its clients and the keeper are gone.
     pub(crate) async fn shut_down(mut self, tmux: &Tmux) {
-        let server = tmux.server().await.ok();
+        let server = unless_gone(tmux.server().await, "tmux did not report its process");
         let mut others = Vec::new();
         for list in ["list-clients -F '#{client_pid}'", "list-panes -a -F '#{pane_pid}'"] {
-            let pids = tmux.ask(list).await.unwrap_or_default();
+            let pids = unless_gone(tmux.ask(list).await, "tmux did not list its processes");
+            let pids = pids.unwrap_or_default();
             others.extend(pids.lines().filter_map(|pid| ProcessId::of(pid.parse().ok()?)));
         }
         match tmux.ask("kill-server").await {
@@ -306,6 +341,18 @@ impl ControlClient {
         }
         for process in process::wait_for_all(&others, SHUTDOWN_LIMIT).await {
             kill(process).await;
+        }
+    }
+}
+
+/// The answer of tmux at shutdown. Warns about an error, unless the server has ended already.
+fn unless_gone<T>(answer: Result<T>, problem: &str) -> Option<T> {
+    match answer {
+        Ok(answer) => Some(answer),
+        Err(Error::ServerGone) => None,
+        Err(error) => {
+            warn!(%error, "{problem}; what is left of its processes is not waited for");
+            None
         }
     }
 }
@@ -343,5 +390,33 @@ mod tests {
     fn quoting_keeps_words_whole() {
         assert_eq!(quote("it's #1 $x;"), r"'it'\''s #1 $x;'");
         assert_eq!(protect_format("a#b%c"), "a##b%%c");
+    }
+
+    /// Starting a process fails for lack of descriptors or memory, which says nothing about the server.
+    #[tokio::test]
+    async fn a_client_is_replaced_as_soon_as_tmux_can_be_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = Config::new(directory.path(), "sandbox");
+        config.tmux = directory.path().join("tmux");
+        let (server, mut refusals) = (ProcessId::of(std::process::id()).unwrap(), 0);
+        let mut replacing = std::pin::pin!(replace_client(&config, &server, &mut refusals));
+        tokio::select! {
+            biased;
+            _ = &mut replacing => panic!("the server is alive, and tmux is missing"),
+            () = std::future::ready(()) => {}
+        }
+        // The first attempt has failed. `true` accepts the command line of every client.
+        std::os::unix::fs::symlink("/bin/true", &config.tmux).unwrap();
+        let replaced = time::timeout(ANSWER_LIMIT, replacing).await.expect("it is tried again");
+        assert!(replaced.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_refuses_every_client_counts_as_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = Config::new(directory.path(), "sandbox");
+        config.tmux = "/bin/false".into();
+        let (server, mut refusals) = (ProcessId::of(std::process::id()).unwrap(), 0);
+        assert!(replace_client(&config, &server, &mut refusals).await.is_none());
     }
 }

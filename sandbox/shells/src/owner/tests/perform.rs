@@ -273,7 +273,7 @@ impl World {
         self.end_recorder();
         self.entry = None;
         if life == self.life && self.cleaning_since.take().is_some() {
-            self.pending.extend([Event::PaneKilled, Event::CleanedUp]);
+            self.pending.push(Event::CleanedUp);
         }
     }
 
