@@ -7,6 +7,11 @@ use jsonrpsee_types::ErrorObjectOwned;
 use jsonrpsee_types::error as standard;
 use serde_json::{Map, Value, json};
 
+use crate::text::shortened;
+
+/// Most characters of a message. Errors quote texts of callers, and no answer may become long by them.
+const MESSAGE_CHARS: usize = 2000;
+
 /// An error object on the wire: `code`, `message`, `data`.
 pub type WireError = ErrorObjectOwned;
 
@@ -173,13 +178,20 @@ impl ErrorKind {
         self.error_with(message, Map::new())
     }
 
-    /// An error object of this kind whose `data` holds `facts` for programs beside `kind` and `retryable`.
+    /// An error object of this kind whose `data` holds `facts` for programs beside `kind` and `retryable`. A long
+    /// message loses its middle.
     pub fn error_with(self, message: impl Into<String>, facts: Map<String, Value>) -> WireError {
         let mut data = facts;
         data.insert("kind".into(), json!(self.name()));
         data.insert("retryable".into(), json!(self.retryable()));
-        WireError::owned(self.code(), message, Some(Value::Object(data)))
+        let message = message.into();
+        WireError::owned(self.code(), shortened(&message, MESSAGE_CHARS), Some(Value::Object(data)))
     }
+}
+
+/// An error object of this kind with its exact reason for programs, as `data.reason`.
+pub fn with_reason(kind: ErrorKind, message: impl Into<String>, reason: &str) -> WireError {
+    kind.error_with(message, Map::from_iter([("reason".to_owned(), json!(reason))]))
 }
 
 #[cfg(test)]
@@ -225,5 +237,14 @@ mod tests {
             text,
             r#"{"code":-32009,"message":"too much","data":{"kind":"Overloaded","retryable":true}}"#
         );
+        let data = with_reason(ErrorKind::Conflict, "", "busy").data().unwrap().get().to_owned();
+        assert_eq!(data, r#"{"reason":"busy","kind":"Conflict","retryable":false}"#);
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        let error = ErrorKind::NotFound.error(format!("{:?}: look again", "x".repeat(1 << 20)));
+        assert_eq!(error.message().chars().count(), MESSAGE_CHARS);
+        assert!(error.message().ends_with("look again"), "{error:?}");
     }
 }
