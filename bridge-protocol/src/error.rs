@@ -36,6 +36,8 @@ pub enum ErrorKind {
     OversizedResponse,
     /// Too many requests are in flight or too many bytes are queued. Wait, then retry.
     Overloaded,
+    /// The editor command itself failed.
+    CommandFailed,
     /// No host is attached. Open the run in an editor, or start one with a terminal host.
     HostUnavailable,
     /// The host disconnected while it worked on the request, which may have been carried out.
@@ -73,7 +75,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of the table in PROTOCOL.md.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -83,6 +85,7 @@ impl ErrorKind {
         Self::OversizedRequest,
         Self::OversizedResponse,
         Self::Overloaded,
+        Self::CommandFailed,
         Self::HostUnavailable,
         Self::HostGone,
         Self::Timeout,
@@ -113,6 +116,7 @@ impl ErrorKind {
             Self::OversizedRequest => standard::OVERSIZED_REQUEST_CODE,
             Self::OversizedResponse => standard::OVERSIZED_RESPONSE_CODE,
             Self::Overloaded => standard::SERVER_IS_BUSY_CODE,
+            Self::CommandFailed => standard::CALL_EXECUTION_FAILED_CODE,
             Self::HostUnavailable => -32050,
             Self::HostGone => -32051,
             Self::Timeout => -32052,
@@ -144,6 +148,7 @@ impl ErrorKind {
             Self::OversizedRequest => "OversizedRequest",
             Self::OversizedResponse => "OversizedResponse",
             Self::Overloaded => "Overloaded",
+            Self::CommandFailed => "CommandFailed",
             Self::HostUnavailable => "HostUnavailable",
             Self::HostGone => "HostGone",
             Self::Timeout => "Timeout",
@@ -214,8 +219,8 @@ mod tests {
     fn codes_of_run_bridge_lie_outside_the_ranges_of_the_standards() {
         let is_own = |kind: &ErrorKind| (-32065..=-32050).contains(&kind.code());
         let standard: Vec<_> = ErrorKind::ALL.into_iter().filter(|kind| !is_own(kind)).collect();
-        assert_eq!(standard[..9], ErrorKind::ALL[..9], "codes of JSON-RPC and jsonrpsee");
-        assert_eq!(standard[9..], [ErrorKind::RequestCancelled]);
+        assert_eq!(standard[..10], ErrorKind::ALL[..10], "codes of JSON-RPC and jsonrpsee");
+        assert_eq!(standard[10..], [ErrorKind::RequestCancelled]);
         assert_eq!(ErrorKind::RequestCancelled.code(), -32800, "as in LSP");
     }
 

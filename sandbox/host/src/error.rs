@@ -66,13 +66,13 @@ pub(crate) fn file(error: FileError) -> WireError {
         FileError::TooDeep { .. } => (ErrorKind::Conflict, "tooDeep"),
         FileError::IntoItself { .. } => (ErrorKind::Conflict, "intoItself"),
         FileError::LongLines { .. } => (ErrorKind::Conflict, "longLines"),
-        FileError::TooLargeToHash { .. } => (ErrorKind::Conflict, "tooLarge"),
+        FileError::TooLarge { .. }
+        | FileError::TooLargeToEdit { .. }
+        | FileError::TooLargeToHash { .. }
+        | FileError::NoMemory { .. } => (ErrorKind::Conflict, "tooLarge"),
         FileError::Binary { .. } => (ErrorKind::Conflict, "binary"),
         FileError::SeveralMatches { .. } => (ErrorKind::Conflict, "several"),
         FileError::ChangedSinceEdit { .. } => (ErrorKind::Conflict, "changedSince"),
-        FileError::TooLarge { .. } | FileError::NoMemory { .. } => {
-            (ErrorKind::OversizedResponse, "tooLarge")
-        }
         FileError::Denied { .. } => (ErrorKind::NotAllowed, "denied"),
         FileError::Full { .. } => (ErrorKind::NoSpace, "full"),
         FileError::InvalidPath { .. } => (ErrorKind::InvalidParams, "invalidPath"),

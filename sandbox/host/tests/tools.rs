@@ -132,6 +132,28 @@ async fn errors_do_not_repeat_long_params() {
 }
 
 #[tokio::test]
+async fn content_that_is_too_large_is_refused_with_advice_for_the_method() {
+    let fixture = Fixture::new().await;
+    let file = fs::File::create(fixture.home.work().join("large")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    for (method, params, advice) in [
+        ("file/read", json!({"path": "large", "raw": true}), "read a range of lines or the tail"),
+        (
+            "file/edit",
+            json!({"path": "large", "oldText": "a", "newText": "b"}),
+            "with a command such as sed",
+        ),
+        ("file/hash", json!({"path": "large"}), "run sha256sum"),
+    ] {
+        let answer = fixture.answer(method, params.clone(), &Caller::without_progress()).await;
+        let message = answer.expect_err(method).message().to_owned();
+        assert!(message.contains(advice), "{method}: {message}");
+        assert_eq!(fixture.refused(method, params).await, json!(["Conflict", "tooLarge"]));
+    }
+    fixture.end().await;
+}
+
+#[tokio::test]
 async fn every_tool_of_its_families_is_served() {
     let fixture = Fixture::new().await;
     for method in Sandbox::methods() {
