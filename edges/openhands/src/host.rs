@@ -18,9 +18,6 @@ use openhands_edge::tools::BrokerRuntimes;
 use sandbox_worker::Worker;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The runtime id of the edge.
-const RUNTIME_ID: &str = "openhands";
-
 /// How the edge reaches its broker
 #[derive(Debug, Args)]
 pub(crate) struct HostArguments {
@@ -65,9 +62,9 @@ pub(crate) fn host(arguments: HostArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Names no runtime id: the grant of the connection allows exactly one.
 fn registration() -> RegisterParams {
     RegisterParams {
-        runtime_id: Some(RUNTIME_ID.to_owned()),
         title: "OpenHands".to_owned(),
         methods: names_of("action").map(str::to_owned).collect(),
         edge: true,
