@@ -275,6 +275,7 @@ impl HostHandle {
     /// Sends `runtime/update` to the daemon. The change is also remembered for the next registration. Does nothing if the
     /// host no longer serves.
     pub fn update(&self, update: UpdateParams) {
+        // An error means that the host no longer serves.
         let _ = self.0.send(Control::Update(update));
     }
 
