@@ -146,6 +146,7 @@ impl<R> fmt::Debug for Call<R> {
 impl Canceller {
     /// Cancels the call, as [`Call::cancel`] does.
     pub fn cancel(&self) {
+        // An error means that the client has closed, which has ended the call.
         let _ = self.control.send(Control::Cancel(self.key));
     }
 }
@@ -153,11 +154,13 @@ impl Canceller {
 impl Waiter {
     /// Passes a piece on to the caller, unless too many wait already or the caller has gone.
     pub fn progress(&self, value: &RawValue) {
+        // An error is one of these two cases.
         let _ = self.progress.try_send(value.to_owned());
     }
 
     /// Ends the call.
     pub fn finish(self, answer: Answer) {
+        // An error means that the caller has dropped the call.
         let _ = self.answer.send(answer);
     }
 

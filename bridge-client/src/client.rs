@@ -183,6 +183,7 @@ impl Client {
     pub async fn close(self) {
         let (done, closed) = oneshot::channel();
         if self.control.send(Control::Close(done)).is_ok() {
+            // An error means that the task has ended, and the connection with it.
             let _ = closed.await;
         }
     }

@@ -151,8 +151,10 @@ impl Connection {
                 }
             })
             .await;
+            // An error means that the connection has ended already.
             let _ = self.socket.close(None).await;
         };
+        // After this time the connection is cut without a goodbye.
         let _ = tokio::time::timeout(GOODBYE, goodbye).await;
     }
 

@@ -13,6 +13,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge_protocol::answer::print_value;
 use bridge_protocol::limits::MESSAGE_BYTES;
 use bridge_protocol::methods::{
     MethodType, Register, RegisterParams, RegisterResult, Update, UpdateParams,
@@ -20,7 +21,7 @@ use bridge_protocol::methods::{
 use bridge_protocol::{ErrorKind, WireError};
 use futures_util::FutureExt;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -274,6 +275,7 @@ impl HostHandle {
     /// Sends `runtime/update` to the daemon. The change is also remembered for the next registration. Does nothing if the
     /// host no longer serves.
     pub fn update(&self, update: UpdateParams) {
+        // An error means that the host no longer serves.
         let _ = self.0.send(Control::Update(update));
     }
 
@@ -322,17 +324,11 @@ where
     R: Serialize,
 {
     let way_back = request.way_back();
-    let work = async { handler(request).await.and_then(|result| printed(&result)) };
+    let work = async { handler(request).await.and_then(|result| print_value(&result)) };
     let result = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
         Err(ErrorKind::InternalError.error("the host's handler panicked: see its log"))
     });
     way_back.answer(result).await;
-}
-
-fn printed(result: &impl Serialize) -> Result<Box<RawValue>, WireError> {
-    to_raw_value(result).map_err(|error| {
-        ErrorKind::InternalError.error(format!("the host's result cannot be printed: {error}"))
-    })
 }
 
 #[cfg(test)]

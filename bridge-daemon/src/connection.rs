@@ -98,11 +98,13 @@ pub async fn serve(
                 end = link.write(&mut sink) => end,
             }
         };
+        // Answers that are not written within this time are lost with the connection.
         let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
     }
     drop(presence);
     debug!(%peer, ?end, "disconnected");
     if let Ok(mut socket) = sink.reunite(stream) {
+        // A peer that does not take the goodbye within this time is cut off without it.
         let _ = tokio::time::timeout(GOODBYE, say_goodbye(&mut socket, end, dialect)).await;
     }
 }
@@ -225,6 +227,7 @@ async fn say_goodbye(socket: &mut Stream, end: End, dialect: Dialect) {
     // The original client cannot read a close frame with a code and a reason.
     let frame = (dialect == Dialect::JsonRpc)
         .then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
+    // An error of these two means that the peer has left: then the reading below ends at once.
     let _ = socket.close(frame).await;
     let raw = socket.get_mut();
     let _ = raw.shutdown().await;

@@ -14,7 +14,7 @@ use connection_file::{Directory, Published};
 use process_identity::ProcessId;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
-use tracing::info;
+use tracing::{debug, info};
 
 use crate::broker::{Grant, HostWait, Limits};
 use crate::children::{Children, Surroundings};
@@ -137,8 +137,12 @@ impl Daemon {
     pub async fn stop(mut self) {
         self.hub.drain();
         let mut population = self.hub.population();
-        let _ = tokio::time::timeout(DRAIN, population.wait_for(|count| *count == 0)).await;
-        // Connections that have not closed by now are cut.
+        if tokio::time::timeout(DRAIN, population.wait_for(|count| *count == 0)).await.is_err() {
+            debug!(
+                connections = *population.borrow(),
+                "cut connections that did not close in time"
+            );
+        }
         self.tasks.shutdown().await;
         self.children.ended().await;
         info!("ended");
@@ -161,6 +165,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
+        // It may be gone already; a file that stays is replaced or reported by the next `bind`.
         let _ = std::fs::remove_file(&self.0);
     }
 }

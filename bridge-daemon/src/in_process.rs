@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bridge_protocol::methods::{CancelParams, MethodType};
+use bridge_protocol::answer::Answer;
+use bridge_protocol::methods::CancelParams;
 use bridge_protocol::{
-    CallId, Dialect, ErrorKind, Message, Notification, Request, RequestId, WireError, print,
+    CallId, Dialect, ErrorKind, Message, Notification, Request, RequestId, print,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -19,9 +20,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::broker::{Event, PeerId};
 use crate::hub::Hub;
 use crate::outbox::{Next, Outbox};
-
-/// The result or error of a request.
-pub type Answer = Result<Box<RawValue>, WireError>;
 
 /// The error message when the work on a request has panicked. (A release build aborts on a panic.)
 const BUG: &str = "the daemon panicked while it worked on this request: please report this bug";
@@ -148,28 +146,6 @@ impl Caller {
 fn cancelled(note: &Notification<'_>) -> Option<RequestId> {
     let params: CancelParams<'_> = serde_json::from_str(note.params?.get()).ok()?;
     (note.method == "$/cancelRequest").then(|| RequestId::from_raw(params.id.get()))?
-}
-
-/// Parses the parameters of a method.
-pub fn read<M: MethodType>(params: Option<&RawValue>) -> Result<M::Params, WireError> {
-    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
-        ErrorKind::InvalidParams.error(format!("wrong params for {}: {error}", M::NAME))
-    })
-}
-
-/// Prints the result of a method.
-pub fn write<M: MethodType>(result: &M::Result) -> Answer {
-    to_raw_value(result).map_err(|error| {
-        ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
-    })
-}
-
-/// Refuses an empty parameter.
-pub fn required(value: &str, name: &str) -> Result<(), WireError> {
-    match value.is_empty() {
-        true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
-        false => Ok(()),
-    }
 }
 
 #[cfg(test)]

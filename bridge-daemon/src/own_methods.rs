@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
+use bridge_protocol::answer::{Answer, print_result, read_params, unknown_method};
 use bridge_protocol::methods::{
     CreateToken, CreateTokenResult, Empty, GetRuntime, Hello, HelloParams, HelloResult,
     ListRuntimes, MethodType, Ping, Register, RequestRecord, Shutdown, Status, Tail, Unregister,
     Update,
 };
-use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, PROTOCOL_VERSION, WireError};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, json};
-use tracing::{error, info};
+use tracing::info;
 
 use crate::broker::{Grant, PeerId, Role};
 use crate::hub::Hub;
@@ -23,9 +23,6 @@ struct Caller<'a> {
     peer: PeerId,
     role: Role,
 }
-
-/// The result or error of a method.
-type Answer = Result<Box<RawValue>, WireError>;
 
 /// Calls a method. Returns an error if it does not exist.
 pub fn call(
@@ -70,7 +67,7 @@ pub fn call(
         GetRuntime::NAME => caller.answer::<GetRuntime>(params, |params| {
             hub.with_broker(|broker, _| broker.runtime(&params.runtime_id))
         }),
-        _ => Err(ErrorKind::MethodNotFound.error(format!("Unknown request type: {name}"))),
+        _ => Err(unknown_method(name)),
     }
 }
 
@@ -101,16 +98,7 @@ impl Caller<'_> {
         params: Option<&RawValue>,
         act: impl FnOnce(M::Params) -> Result<M::Result, WireError>,
     ) -> Answer {
-        let text = params.map_or("{}", RawValue::get);
-        let params = serde_json::from_str(text).map_err(|error| {
-            let detail = error.to_string();
-            let reason = format!("wrong params for {}: {}", M::NAME, brief(&detail));
-            ErrorKind::InvalidParams.error(reason)
-        })?;
-        to_raw_value(&act(params)?).map_err(|error| {
-            error!(method = M::NAME, %error, "a result cannot be printed");
-            ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
-        })
+        print_result::<M>(&act(read_params::<M>(params)?)?)
     }
 
     /// Like [`answer`](Self::answer), for methods that only hosts may call.

@@ -68,6 +68,7 @@ async fn parent_gone(parent: Parent) {
     let (closed, stdin_closed) = oneshot::channel::<()>();
     // In a separate thread: a read of stdin cannot be cancelled, and must not delay the daemon's end.
     std::thread::spawn(move || {
+        // An error ends the copy as the end of stdin does.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         drop(closed);
     });
@@ -119,6 +120,7 @@ async fn wait_until_idle(daemon: &Daemon, limit: Option<Duration>) {
     let Some(limit) = limit else { return std::future::pending().await };
     let mut population = daemon.hub.population();
     loop {
+        // Fails only without a sender, which the daemon holds.
         let _ = population.wait_for(|count| *count == 0).await;
         let somebody = population.wait_for(|count| *count > 0);
         if tokio::time::timeout(limit, somebody).await.is_err() {

@@ -11,6 +11,7 @@ use bridge_protocol::Dialect;
 use listener::{Entrance, Head, Place, Refusal, read_head};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, UnixListener};
+use tracing::debug;
 
 use crate::broker::Grant;
 use crate::connection::{self, Socket};
@@ -110,7 +111,9 @@ impl Server {
         match admission {
             Admission::Http(route) => {
                 let request = http::serve(Arc::clone(&self.hub), route, socket, bytes);
-                let _ = tokio::time::timeout(HTTP_TIME, request).await;
+                if tokio::time::timeout(HTTP_TIME, request).await.is_err() {
+                    debug!("cut an HTTP request that took too long");
+                }
             }
             Admission::WebSocket { grant, dialect, answer } => {
                 self.upgrade(socket, grant, dialect, &answer, bytes).await;

@@ -7,6 +7,11 @@ use jsonrpsee_types::ErrorObjectOwned;
 use jsonrpsee_types::error as standard;
 use serde_json::{Map, Value, json};
 
+use crate::text::shortened;
+
+/// Most characters of a message. Errors quote texts of callers, and no answer may become long by them.
+const MESSAGE_CHARS: usize = 2000;
+
 /// An error object on the wire: `code`, `message`, `data`.
 pub type WireError = ErrorObjectOwned;
 
@@ -31,6 +36,8 @@ pub enum ErrorKind {
     OversizedResponse,
     /// Too many requests are in flight or too many bytes are queued. Wait, then retry.
     Overloaded,
+    /// The editor command itself failed.
+    CommandFailed,
     /// No host is attached. Open the run in an editor, or start one with a terminal host.
     HostUnavailable,
     /// The host disconnected while it worked on the request, which may have been carried out.
@@ -68,7 +75,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of the table in PROTOCOL.md.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -78,6 +85,7 @@ impl ErrorKind {
         Self::OversizedRequest,
         Self::OversizedResponse,
         Self::Overloaded,
+        Self::CommandFailed,
         Self::HostUnavailable,
         Self::HostGone,
         Self::Timeout,
@@ -108,6 +116,7 @@ impl ErrorKind {
             Self::OversizedRequest => standard::OVERSIZED_REQUEST_CODE,
             Self::OversizedResponse => standard::OVERSIZED_RESPONSE_CODE,
             Self::Overloaded => standard::SERVER_IS_BUSY_CODE,
+            Self::CommandFailed => standard::CALL_EXECUTION_FAILED_CODE,
             Self::HostUnavailable => -32050,
             Self::HostGone => -32051,
             Self::Timeout => -32052,
@@ -139,6 +148,7 @@ impl ErrorKind {
             Self::OversizedRequest => "OversizedRequest",
             Self::OversizedResponse => "OversizedResponse",
             Self::Overloaded => "Overloaded",
+            Self::CommandFailed => "CommandFailed",
             Self::HostUnavailable => "HostUnavailable",
             Self::HostGone => "HostGone",
             Self::Timeout => "Timeout",
@@ -173,13 +183,20 @@ impl ErrorKind {
         self.error_with(message, Map::new())
     }
 
-    /// An error object of this kind whose `data` holds `facts` for programs beside `kind` and `retryable`.
+    /// An error object of this kind whose `data` holds `facts` for programs beside `kind` and `retryable`. A long
+    /// message loses its middle.
     pub fn error_with(self, message: impl Into<String>, facts: Map<String, Value>) -> WireError {
         let mut data = facts;
         data.insert("kind".into(), json!(self.name()));
         data.insert("retryable".into(), json!(self.retryable()));
-        WireError::owned(self.code(), message, Some(Value::Object(data)))
+        let message = message.into();
+        WireError::owned(self.code(), shortened(&message, MESSAGE_CHARS), Some(Value::Object(data)))
     }
+}
+
+/// An error object of this kind with its exact reason for programs, as `data.reason`.
+pub fn with_reason(kind: ErrorKind, message: impl Into<String>, reason: &str) -> WireError {
+    kind.error_with(message, Map::from_iter([("reason".to_owned(), json!(reason))]))
 }
 
 #[cfg(test)]
@@ -202,8 +219,8 @@ mod tests {
     fn codes_of_run_bridge_lie_outside_the_ranges_of_the_standards() {
         let is_own = |kind: &ErrorKind| (-32065..=-32050).contains(&kind.code());
         let standard: Vec<_> = ErrorKind::ALL.into_iter().filter(|kind| !is_own(kind)).collect();
-        assert_eq!(standard[..9], ErrorKind::ALL[..9], "codes of JSON-RPC and jsonrpsee");
-        assert_eq!(standard[9..], [ErrorKind::RequestCancelled]);
+        assert_eq!(standard[..10], ErrorKind::ALL[..10], "codes of JSON-RPC and jsonrpsee");
+        assert_eq!(standard[10..], [ErrorKind::RequestCancelled]);
         assert_eq!(ErrorKind::RequestCancelled.code(), -32800, "as in LSP");
     }
 
@@ -225,5 +242,14 @@ mod tests {
             text,
             r#"{"code":-32009,"message":"too much","data":{"kind":"Overloaded","retryable":true}}"#
         );
+        let data = with_reason(ErrorKind::Conflict, "", "busy").data().unwrap().get().to_owned();
+        assert_eq!(data, r#"{"reason":"busy","kind":"Conflict","retryable":false}"#);
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        let error = ErrorKind::NotFound.error(format!("{:?}: look again", "x".repeat(1 << 20)));
+        assert_eq!(error.message().chars().count(), MESSAGE_CHARS);
+        assert!(error.message().ends_with("look again"), "{error:?}");
     }
 }

@@ -13,13 +13,14 @@
 //! Payloads are never re-encoded. `params`, `result` and `error` stay slices of the text in which they
 //! arrived, so `1e400`, `1.0`, key order and lone surrogates reach the other end unchanged.
 //!
-//! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`rights`], [`error`], [`limits`],
+//! Reading order: [`message`], [`print`], [`id`], [`method`], [`methods`], [`answer`], [`rights`], [`error`], [`limits`],
 //! [`timeout`], then the names shared by programs: [`mod@env`], [`connection_file`], [`folders`], [`secret`], [`text`];
 //! and [`web_page`], the rule by which every HTTP server of ours refuses web pages.
 
 pub mod message;
 pub mod print;
 
+pub mod answer;
 pub mod id;
 pub mod method;
 pub mod methods;

@@ -29,6 +29,19 @@ pub fn brief(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The text with its middle left out, so that it has at most this many characters. Beginning and end stay, because
+/// a message often says at its end what to do.
+pub fn shortened(text: &str, chars: usize) -> Cow<'_, str> {
+    if text.len() <= chars || text.chars().count() <= chars {
+        return Cow::Borrowed(text);
+    }
+    let half = chars / 2;
+    let start: String = text.chars().take(half).collect();
+    let end = text.char_indices().rev().take(chars - half - 1).last();
+    let end = end.map_or("", |(at, _)| &text[at..]);
+    Cow::Owned(format!("{start}…{end}"))
+}
+
 fn is_control(c: char) -> bool {
     let changes_order =
         matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
@@ -53,5 +66,12 @@ mod tests {
         assert_eq!(brief("short"), "short");
         let cut = brief(&"ü".repeat(1000)).into_owned();
         assert_eq!(cut.chars().count(), BRIEF_CHARS + 1);
+    }
+
+    #[test]
+    fn shortened_texts_keep_their_ends() {
+        assert_eq!(shortened("üüüü", 4), "üüüü");
+        assert_eq!(shortened("abüdefghi", 5), "ab…hi");
+        assert_eq!(shortened("abcdüü", 4), "ab…ü");
     }
 }

@@ -308,9 +308,18 @@ fn a_caller_that_leaves_or_times_out_does_not_stop_its_command() {
 fn commands_of_a_shell_keep_their_order_and_everything_else_runs_beside_them() {
     let sandbox = SandboxDaemon::start();
     let mut client = sandbox.client();
-    let ids: Vec<_> = (1..=20)
-        .map(|n| client.send_request("action/execute", run(&format!("echo {n} >> order"))))
-        .collect();
+    let workspace = sandbox.workspace();
+    let mut send = |n: usize| {
+        let mut params = run(&format!("echo {n} >> order"));
+        // It is the same shell, however its runtime is named.
+        match n % 3 {
+            0 => params["runtimeId"] = json!("sandbox"),
+            1 => params["path"] = json!(workspace.join(n.to_string())),
+            _ => {}
+        }
+        client.send_request("action/execute", params)
+    };
+    let ids: Vec<_> = (1..=20).map(&mut send).collect();
     let answered: Vec<_> = ids.iter().map(|_| client.receive()["id"].as_u64().unwrap()).collect();
     assert_eq!(answered, ids, "they are answered in their order, too");
     let order: String = (1..=20).map(|n| format!("{n}\n")).collect();

@@ -95,6 +95,7 @@ fn numbers_beyond_all_bounds_do_no_harm(placement: Placement) {
     std::fs::File::create(huge).unwrap().set_len(1 << 43).unwrap();
     let read = json!({"path": "huge", "raw": true, "limitBytes": u64::MAX});
     let error = client.refused("file/read", read);
+    assert_eq!(error["data"]["kind"], "Conflict", "{error}");
     assert_eq!(error["data"]["reason"], "tooLarge", "{error}");
     assert!(error["message"].as_str().unwrap().contains("the limit is 67108864"), "{error}");
     let run = json!({"command": "echo well", "limitMs": 1e22, "quietMs": 1e22});

@@ -161,6 +161,7 @@ _BY_CODE: Dict[int, "tuple[str, Type[BridgeError]]"] = {
     -32007: ("OversizedRequest", RequestRefused),
     -32008: ("OversizedResponse", RequestFailed),
     -32009: ("Overloaded", BridgeBusy),
+    -32000: ("CommandFailed", RequestFailed),
     -32050: ("HostUnavailable", HostUnavailable),
     -32051: ("HostGone", HostGone),
     -32052: ("Timeout", BridgeTimeout),

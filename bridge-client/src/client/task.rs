@@ -91,6 +91,7 @@ impl Task {
                     for control in batch.drain(..) {
                         if let ControlFlow::Break(closed) = self.control(control) {
                             self.end().await;
+                            // The caller of `close` may have stopped waiting.
                             let _ = closed.send(());
                             return;
                         }

@@ -1,6 +1,7 @@
 //! A request as its handler sees it.
 
-use bridge_protocol::{CallId, DapEvent, ErrorKind, WireError, message};
+use bridge_protocol::answer::{Answer, print_value, read_params_as};
+use bridge_protocol::{CallId, DapEvent, WireError, message};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -40,7 +41,7 @@ pub(super) struct WayBack {
 #[derive(Debug)]
 pub(super) enum Reply {
     Progress(CallId<'static>, Box<RawValue>),
-    Answer(CallId<'static>, Result<Box<RawValue>, WireError>),
+    Answer(CallId<'static>, Answer),
 }
 
 impl Request {
@@ -83,20 +84,15 @@ impl Request {
 
     /// Parses the parameters. The error is meant for the caller.
     pub fn params_as<T: DeserializeOwned>(&self) -> Result<T, WireError> {
-        let text = self.params.as_deref().map_or("{}", RawValue::get);
-        serde_json::from_str(text).map_err(|error| {
-            let reason = format!("the parameters of {} are wrong: {error}", self.method);
-            ErrorKind::InvalidParams.error(reason)
-        })
+        read_params_as(&self.method, self.params.as_deref())
     }
 
     /// Sends a piece of the answer. Waits while the connection is busy. Returns `Ok` if the connection has ended: then the
     /// request has been [cancelled](Self::cancelled).
     pub async fn progress(&self, value: &impl Serialize) -> Result<(), WireError> {
         let Some(id) = self.way_back.id.clone() else { return Ok(()) };
-        let value = to_raw_value(value).map_err(|error| {
-            ErrorKind::InternalError.error(format!("progress cannot be printed: {error}"))
-        })?;
+        let value = print_value(value)?;
+        // An error means that the connection has ended.
         let _ = self.way_back.replies.send(Reply::Progress(id, value)).await;
         Ok(())
     }
@@ -129,7 +125,7 @@ impl Request {
 }
 
 impl WayBack {
-    pub async fn answer(self, result: Result<Box<RawValue>, WireError>) {
+    pub async fn answer(self, result: Answer) {
         if let Some(id) = self.id {
             // An error means that the connection has ended, and the daemon has failed the request.
             let _ = self.replies.send(Reply::Answer(id, result)).await;

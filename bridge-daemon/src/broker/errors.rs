@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use bridge_protocol::answer::unknown_method;
 use bridge_protocol::text::brief;
 use bridge_protocol::{ErrorKind, WireError};
 use serde_json::{Map, Value, json};
@@ -47,27 +48,23 @@ impl Broker {
             }
             Choice::Ambiguous(ids) => self.ambiguous(method, ids),
             // Callers pass neither `Host` nor `Wait`.
-            Choice::Host(_) | Choice::Wait | Choice::NotServed => {
-                ErrorKind::MethodNotFound.error(self.not_served(method))
-            }
+            Choice::Host(_) | Choice::Wait | Choice::NotServed => self.not_served(method),
         }
     }
 
-    fn not_served(&self, method: &str) -> String {
+    fn not_served(&self, method: &str) -> WireError {
         let family = family_of(method);
         let somebody = self
             .runtimes
             .iter()
             .any(|runtime| runtime.offer.methods.iter().any(|served| family_of(served) == family));
-        match family {
-            Some("shell" | "file" | "cell" | "page") if !somebody => {
-                format!("no runtime serves {method}: {HOW_TO_GET_A_SANDBOX}")
-            }
-            Some("action") if !somebody => {
-                format!("no runtime serves {method}: {HOW_TO_GET_THE_EDGE}")
-            }
-            _ => format!("Unknown request type: {method}"),
-        }
+        let advice = match family {
+            Some("shell" | "file" | "cell" | "page") if !somebody => HOW_TO_GET_A_SANDBOX,
+            Some("action") if !somebody => HOW_TO_GET_THE_EDGE,
+            _ => return unknown_method(method),
+        };
+        let reason = format!("no runtime serves {}: {advice}", brief(method));
+        ErrorKind::MethodNotFound.error(reason)
     }
 
     /// The error for a request whose wait for a host has ended without one.

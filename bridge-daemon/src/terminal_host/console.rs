@@ -82,5 +82,6 @@ async fn print_message(level: MessageLevel, message: &str) {
     // In one write, so that it does not mix with lines of the program. In another thread, because a pager that nobody
     // scrolls must not block the daemon.
     let write = move || io::stderr().write_all(line.as_bytes());
+    // If stderr cannot be written, there is nowhere left to show the message.
     let _ = tokio::task::spawn_blocking(write).await;
 }

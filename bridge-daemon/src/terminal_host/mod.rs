@@ -8,6 +8,7 @@ mod history;
 
 use std::sync::Arc;
 
+use bridge_protocol::answer::{Answer, print_result, read_params, required};
 use bridge_protocol::methods::{
     Chat, ChatParams, ExecuteCommand, ExecuteCommandParams, GetChatHistory, GetChatHistoryParams,
     RegisterParams, ShowMessage, ShowMessageParams,
@@ -18,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use crate::broker::{Grant, HostGrant};
 use crate::hub::Hub;
-use crate::in_process::{self, Answer, Caller, Respond, read, required, write};
+use crate::in_process::{self, Caller, Respond};
 
 pub use command::AllowedCommand;
 
@@ -71,26 +72,26 @@ impl Respond for TerminalHost {
     async fn answer(&self, method: &str, params: Option<&RawValue>, caller: &Caller) -> Answer {
         match Method::from_name(method) {
             Some(Method::Chat) => {
-                let params: ChatParams = read::<Chat>(params)?;
+                let params: ChatParams = read_params::<Chat>(params)?;
                 required(&params.message, "message")?;
-                write::<Chat>(&self.chat(params, caller).await?)
+                print_result::<Chat>(&self.chat(params, caller).await?)
             }
             Some(Method::ShowMessage) => {
-                let params: ShowMessageParams = read::<ShowMessage>(params)?;
+                let params: ShowMessageParams = read_params::<ShowMessage>(params)?;
                 required(&params.message, "message")?;
-                write::<ShowMessage>(&console::show(params).await)
+                print_result::<ShowMessage>(&console::show(params).await)
             }
             Some(Method::ExecuteCommand) => {
-                let params: ExecuteCommandParams = read::<ExecuteCommand>(params)?;
+                let params: ExecuteCommandParams = read_params::<ExecuteCommand>(params)?;
                 required(&params.command, "command")?;
                 let program = command::find(&self.commands, &params.command)?;
                 let _turn = self.programs.acquire().await;
-                write::<ExecuteCommand>(&command::execute(program, &params).await?)
+                print_result::<ExecuteCommand>(&command::execute(program, &params).await?)
             }
             Some(Method::GetChatHistory) => {
-                let params: GetChatHistoryParams = read::<GetChatHistory>(params)?;
+                let params: GetChatHistoryParams = read_params::<GetChatHistory>(params)?;
                 required(&params.conversation_id, "conversationId")?;
-                write::<GetChatHistory>(&self.history.read(&params))
+                print_result::<GetChatHistory>(&self.history.read(&params))
             }
             None => Err(ErrorKind::MethodNotFound.error("the terminal host serves vscode/* only")),
         }

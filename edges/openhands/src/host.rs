@@ -8,19 +8,15 @@ use anyhow::Context as _;
 use bridge_client::connection::inherited_stream;
 use bridge_client::host::{Cancel, Request};
 use bridge_client::{Client, Host, Options};
+use bridge_protocol::answer::{Answer, print_result, read_params, unknown_method};
 use bridge_protocol::methods::action::{Cancel as CancelAction, Execute, OutputPiece};
 use bridge_protocol::methods::{MethodType, RegisterParams, names_of};
-use bridge_protocol::{ErrorKind, WireError};
 use clap::Args;
 use openhands_edge::action::Grammar;
 use openhands_edge::service::{ActionService, Caller, Departure};
-use openhands_edge::tools::BrokerTools;
+use openhands_edge::tools::BrokerRuntimes;
 use sandbox_worker::Worker;
-use serde_json::value::{RawValue, to_raw_value};
 use tokio::signal::unix::{SignalKind, signal};
-
-/// The runtime id of the edge.
-const RUNTIME_ID: &str = "openhands";
 
 /// How the edge reaches its broker
 #[derive(Debug, Args)]
@@ -50,8 +46,8 @@ pub(crate) fn host(arguments: HostArguments) -> anyhow::Result<ExitCode> {
         let host = Host::over(stream, registration(), options).await.context("registering")?;
         let worker = Worker::of_this_program().context("finding this program")?;
         let grammar = Grammar::new("bash", worker);
-        let connect = move |route| BrokerTools::new(client.clone(), route);
-        let service = Arc::new(ActionService::new(connect, grammar, arguments.action_traces));
+        let runtimes = BrokerRuntimes::new(client);
+        let service = Arc::new(ActionService::new(runtimes, grammar, arguments.action_traces));
         let serving = host.serve(move |request| {
             let service = Arc::clone(&service);
             async move { answer(&service, &request).await }
@@ -66,9 +62,9 @@ pub(crate) fn host(arguments: HostArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Names no runtime id: the grant of the connection allows exactly one.
 fn registration() -> RegisterParams {
     RegisterParams {
-        runtime_id: Some(RUNTIME_ID.to_owned()),
         title: "OpenHands".to_owned(),
         methods: names_of("action").map(str::to_owned).collect(),
         edge: true,
@@ -76,16 +72,18 @@ fn registration() -> RegisterParams {
     }
 }
 
-async fn answer(
-    service: &ActionService<BrokerTools>,
-    request: &Request,
-) -> Result<Box<RawValue>, WireError> {
+async fn answer(service: &ActionService<BrokerRuntimes>, request: &Request) -> Answer {
+    let params = request.params.as_deref();
     match request.method.as_str() {
         Execute::NAME => {
-            printed(&service.execute(request.params_as()?, &RequestCaller(request)).await?)
+            let params = read_params::<Execute>(params)?;
+            print_result::<Execute>(&service.execute(params, &RequestCaller(request)).await?)
         }
-        CancelAction::NAME => printed(&service.cancel(&request.params_as()?)?),
-        method => Err(ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}"))),
+        CancelAction::NAME => {
+            let params = read_params::<CancelAction>(params)?;
+            print_result::<CancelAction>(&service.cancel(&params)?)
+        }
+        method => Err(unknown_method(method)),
     }
 }
 
@@ -105,10 +103,4 @@ impl Caller for RequestCaller<'_> {
             Cancel::Abandoned | Cancel::Disconnected => Departure::Gone,
         }
     }
-}
-
-fn printed(result: &impl serde::Serialize) -> Result<Box<RawValue>, WireError> {
-    to_raw_value(result).map_err(|error| {
-        ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
-    })
 }

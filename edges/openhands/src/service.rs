@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bridge_protocol::answer::required;
+use bridge_protocol::error::with_reason;
 use bridge_protocol::methods::action::{
     CancelParams, Execute, ExecuteParams, Observation as Answer, OutputPiece,
 };
@@ -26,7 +28,7 @@ use crate::action::{
     Request, Run, RunIn, Settings, Watch,
 };
 use crate::event::{self, ErrorForm, Event, Malformed};
-use crate::tools::{Route, Tools};
+use crate::tools::{Route, Runtimes, Tools};
 
 /// How long a command may print nothing before the wait for it ends.
 const QUIET: Duration = Duration::from_secs(10);
@@ -55,21 +57,23 @@ pub trait Caller: Sync {
     fn departure(&self) -> impl Future<Output = Departure> + Send;
 }
 
-/// Agents by the name of their shell and the runtime that they chose.
+/// Agents by the name of their shell and its runtime.
 type Agents<T> = HashMap<(String, Route), Arc<Executor<T>>>;
 
 /// Runs the actions of all agents.
-pub struct ActionService<T> {
-    /// Makes the tools of the runtime that a route leads to.
-    connect: Box<dyn Fn(Route) -> T + Send + Sync>,
+pub struct ActionService<R: Runtimes> {
+    runtimes: R,
     grammar: Grammar,
     form: ErrorForm,
-    agents: Mutex<Agents<T>>,
+    agents: Mutex<Agents<R::Tools>>,
+    /// Held while the agent of an action is looked up: it lets actions through in the order in
+    /// which they came.
+    turn: tokio::sync::Mutex<()>,
     /// Running actions that have an id, for `action/cancel`.
     named: Mutex<HashMap<String, Arc<Cancellation>>>,
 }
 
-impl<T> std::fmt::Debug for ActionService<T> {
+impl<R: Runtimes> std::fmt::Debug for ActionService<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("ActionService");
         shown.field("agents", &lock(&self.agents).len()).field("named", &lock(&self.named).len());
@@ -77,18 +81,16 @@ impl<T> std::fmt::Debug for ActionService<T> {
     }
 }
 
-impl<T: Tools> ActionService<T> {
-    /// `connect` makes the tools for a route. With `traces`, errors contain where they come from.
-    pub fn new(
-        connect: impl Fn(Route) -> T + Send + Sync + 'static,
-        grammar: Grammar,
-        traces: bool,
-    ) -> Self {
+impl<R: Runtimes> ActionService<R> {
+    /// Carries out actions with the tools of these runtimes. With `traces`, errors contain where
+    /// they come from.
+    pub fn new(runtimes: R, grammar: Grammar, traces: bool) -> Self {
         Self {
             grammar,
-            connect: Box::new(connect),
+            runtimes,
             form: ErrorForm { typed: true, traces },
             agents: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
             named: Mutex::default(),
         }
     }
@@ -102,12 +104,9 @@ impl<T: Tools> ActionService<T> {
         required(&params.action, "action")?;
         let shell = check_shell_name(params.shell)?;
         let route = Route { runtime_id: params.runtime_id, path: params.path };
-        // Nothing is awaited from here to the agent's own queue, unless the limit of agents is
-        // reached. So actions keep their order.
-        let agent = match self.known_agent(&shell, &route) {
-            Some(agent) => agent,
-            None => self.new_agent(shell, route).await?,
-        };
+        // Nothing is awaited from the end of the turn to the agent's own queue, so actions keep
+        // their order.
+        let agent = self.agent(shell, route).await?;
         let Event { action, context } = match event::parse(&params.action, params.args) {
             Ok(event) => event,
             Err(Malformed::UnknownAction(reason)) => {
@@ -156,31 +155,29 @@ impl<T: Tools> ActionService<T> {
         }
     }
 
-    fn known_agent(&self, shell: &ShellName, route: &Route) -> Option<Arc<Executor<T>>> {
-        lock(&self.agents).get(&(shell.0.clone(), route.clone())).map(Arc::clone)
-    }
-
     /// Finds or makes the agent of this shell.
-    async fn new_agent(
+    async fn agent(
         &self,
         shell: ShellName,
         route: Route,
-    ) -> Result<Arc<Executor<T>>, WireError> {
+    ) -> Result<Arc<Executor<R::Tools>>, WireError> {
+        let _turn = self.turn.lock().await;
+        let route = self.runtimes.resolve(route).await;
+        let key = (shell.0.clone(), route.clone());
+        if let Some(agent) = lock(&self.agents).get(&key) {
+            return Ok(Arc::clone(agent));
+        }
         if lock(&self.agents).len() >= MAX_AGENTS {
             self.forget_ended().await;
         }
         let mut agents = lock(&self.agents);
-        let key = (shell.0.clone(), route.clone());
-        if let Some(agent) = agents.get(&key) {
-            return Ok(Arc::clone(agent));
-        }
         if agents.len() >= MAX_AGENTS {
             let reason = format!("there are {MAX_AGENTS} agents already: close the shells of some");
             return Err(with_reason(ErrorKind::NoSpace, reason, "tooManyShells"));
         }
         let grammar = self.grammar.clone();
         let settings = Settings { main: shell, grammar, quiet: QUIET, pages: true };
-        let agent = Arc::new(Executor::new(settings, (self.connect)(route)));
+        let agent = Arc::new(Executor::new(settings, self.runtimes.connect(route)));
         agents.insert(key, Arc::clone(&agent));
         Ok(agent)
     }
@@ -212,7 +209,7 @@ impl<T: Tools> ActionService<T> {
         &self,
         name: Option<&str>,
         cancellation: &Arc<Cancellation>,
-    ) -> Result<Option<NamedAction<'_, T>>, WireError> {
+    ) -> Result<Option<NamedAction<'_, R>>, WireError> {
         let Some(name) = name else { return Ok(None) };
         required(name, "actionId")?;
         if name.len() > NAME_BYTES {
@@ -272,12 +269,12 @@ async fn carry_out<T: Tools>(
 }
 
 /// Registers a running action by its id, until it is dropped.
-struct NamedAction<'a, T> {
-    service: &'a ActionService<T>,
+struct NamedAction<'a, R: Runtimes> {
+    service: &'a ActionService<R>,
     name: String,
 }
 
-impl<T> Drop for NamedAction<'_, T> {
+impl<R: Runtimes> Drop for NamedAction<'_, R> {
     fn drop(&mut self) {
         lock(&self.service.named).remove(&self.name);
     }
@@ -293,13 +290,6 @@ fn check_shell_name(shell: ShellName) -> Result<ShellName, WireError> {
     let reason =
         format!("{name:?} is not a valid shell name: use 1 to 64 characters of A-Z a-z 0-9 _ -");
     Err(with_reason(ErrorKind::InvalidParams, reason, "invalid"))
-}
-
-fn required(value: &str, name: &str) -> Result<(), WireError> {
-    match value.is_empty() {
-        true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
-        false => Ok(()),
-    }
 }
 
 /// Whether the error is the answer to the request, not an observation for the agent.
@@ -320,10 +310,46 @@ fn failure(error: &ActionError) -> WireError {
     kind.error_with(error.to_string(), facts)
 }
 
-fn with_reason(kind: ErrorKind, message: String, reason: &str) -> WireError {
-    kind.error_with(message, Map::from_iter([("reason".to_owned(), json!(reason))]))
-}
-
 fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox_worker::Worker;
+
+    use super::*;
+    use crate::tools::FakeTools;
+
+    /// One runtime, to which all routes lead.
+    struct OneRuntime;
+
+    impl Runtimes for OneRuntime {
+        type Tools = FakeTools;
+
+        async fn resolve(&self, _: Route) -> Route {
+            Route::to("only".to_owned())
+        }
+
+        fn connect(&self, _: Route) -> FakeTools {
+            FakeTools::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_shell_has_one_agent_however_its_runtime_is_named() {
+        let grammar = Grammar::new("bash", Worker::new("/no/such/program"));
+        let service = ActionService::new(OneRuntime, grammar, false);
+        let shell = || ShellName("agent".to_owned());
+        let first = service.agent(shell(), Route::default()).await.unwrap();
+        for number in 0..=MAX_AGENTS {
+            let path = Some(format!("/w/{number}"));
+            let route = Route { runtime_id: None, path };
+            let again = service.agent(shell(), route).await.unwrap();
+            assert!(Arc::ptr_eq(&first, &again), "path {number}");
+        }
+        let other = ShellName("other".to_owned());
+        let other = service.agent(other, Route::default()).await.unwrap();
+        assert!(!Arc::ptr_eq(&first, &other));
+    }
 }

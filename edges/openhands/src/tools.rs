@@ -10,14 +10,15 @@ mod local;
 
 use std::path::PathBuf;
 
-use bridge_protocol::WireError;
 use bridge_protocol::methods::MethodType;
-use serde_json::value::RawValue;
+use bridge_protocol::text::brief;
+use bridge_protocol::{ErrorKind, WireError};
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
 
 use crate::action::Cancellation;
 
-pub use broker::{BrokerTools, Route};
+pub use broker::{BrokerRuntimes, BrokerTools, Route};
 #[cfg(test)]
 pub(crate) use fake::FakeTools;
 pub(crate) use local::FileTools;
@@ -41,6 +42,20 @@ pub trait Tools: Clone + Send + Sync + 'static {
     fn directory(&self) -> impl Future<Output = Result<PathBuf, WireError>> + Send;
 }
 
+/// The runtimes whose tools actions can call.
+pub trait Runtimes: Send + Sync + 'static {
+    /// Calls the tools of one runtime.
+    type Tools: Tools;
+
+    /// Replaces what the caller of an action has named by the id of the runtime, so that equal
+    /// routes mean the same runtime. A route that leads to none or to several stays as it is, and
+    /// the first call fails with the reason.
+    fn resolve(&self, route: Route) -> impl Future<Output = Route> + Send;
+
+    /// The tools of the runtime that a route leads to.
+    fn connect(&self, route: Route) -> Self::Tools;
+}
+
 /// Options of a call: where its progress goes, and how to cancel it.
 #[derive(Debug, Default)]
 pub struct Listener<'a> {
@@ -51,4 +66,18 @@ pub struct Listener<'a> {
     /// (`cell/run` interrupts its cell). The call then fails with *RequestCancelled*, unless its
     /// answer comes first.
     pub cancellation: Option<&'a Cancellation>,
+}
+
+fn print_params<M: MethodType>(params: &M::Params) -> Result<Box<RawValue>, WireError> {
+    to_raw_value(params).map_err(|error| {
+        ErrorKind::InvalidParams.error(format!("cannot print the params of {}: {error}", M::NAME))
+    })
+}
+
+fn read_result<M: MethodType>(answer: &RawValue) -> Result<M::Result, WireError> {
+    serde_json::from_str(answer.get()).map_err(|error| {
+        let detail = error.to_string();
+        let reason = format!("the answer to {} is wrong: {}", M::NAME, brief(&detail));
+        ErrorKind::BadHostResponse.error(reason)
+    })
 }

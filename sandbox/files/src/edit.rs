@@ -174,9 +174,11 @@ impl Editor {
                 old
             }
             (Err(Error::NotFound { .. }), Some(_)) => return Err(changed(path, None)),
-            (Err(Error::TooLarge { path: shown, size, limit }), Some(expected)) => {
-                check_version(path, expected)?;
-                return Err(Error::TooLarge { path: shown, size, limit });
+            (Err(Error::TooLarge { path: shown, size, limit }), expected) => {
+                if let Some(expected) = expected {
+                    check_version(path, expected)?;
+                }
+                return Err(Error::TooLargeToEdit { path: shown, size, limit });
             }
             (old, _) => old?,
         };

@@ -94,6 +94,18 @@ pub enum Error {
         /// The limit that applied.
         limit: u64,
     },
+    /// The file has more bytes than [`crate::EDIT_BYTES`]. Change it with a command in a shell.
+    #[error(
+        "{path} has {size} bytes, at most {limit} are edited: change it with a command such as sed in a shell"
+    )]
+    TooLargeToEdit {
+        /// The path as given.
+        path: PathBuf,
+        /// Size of the file.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The file has more bytes than [`crate::HASHED_BYTES`]. Hash it in a shell, where that can be interrupted.
     #[error("{path} has {size} bytes, at most {limit} are hashed: run sha256sum in a shell")]
     TooLargeToHash {

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bridge_protocol::{ErrorKind, WireError};
+use bridge_protocol::WireError;
+use bridge_protocol::answer::print_value;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 /// Takes the progress of one call, and knows whether its caller has cancelled it.
@@ -43,9 +44,7 @@ impl Caller {
     /// Sends a piece of the answer. Waits while the receiver is full.
     pub(crate) async fn progress(&self, value: &impl Serialize) -> Result<(), WireError> {
         let Some(progress) = &self.progress else { return Ok(()) };
-        let value = to_raw_value(value).map_err(|error| {
-            ErrorKind::InternalError.error(format!("cannot print the progress: {error}"))
-        })?;
+        let value = print_value(value)?;
         // A receiver that is gone does not matter: the answer contains everything.
         let _ = progress.send(value).await;
         Ok(())

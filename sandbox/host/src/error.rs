@@ -3,6 +3,7 @@
 
 use std::io;
 
+pub(crate) use bridge_protocol::error::with_reason;
 use bridge_protocol::{ErrorKind, WireError};
 use sandbox_cells::Error as CellError;
 use sandbox_files::Error as FileError;
@@ -65,13 +66,13 @@ pub(crate) fn file(error: FileError) -> WireError {
         FileError::TooDeep { .. } => (ErrorKind::Conflict, "tooDeep"),
         FileError::IntoItself { .. } => (ErrorKind::Conflict, "intoItself"),
         FileError::LongLines { .. } => (ErrorKind::Conflict, "longLines"),
-        FileError::TooLargeToHash { .. } => (ErrorKind::Conflict, "tooLarge"),
+        FileError::TooLarge { .. }
+        | FileError::TooLargeToEdit { .. }
+        | FileError::TooLargeToHash { .. }
+        | FileError::NoMemory { .. } => (ErrorKind::Conflict, "tooLarge"),
         FileError::Binary { .. } => (ErrorKind::Conflict, "binary"),
         FileError::SeveralMatches { .. } => (ErrorKind::Conflict, "several"),
         FileError::ChangedSinceEdit { .. } => (ErrorKind::Conflict, "changedSince"),
-        FileError::TooLarge { .. } | FileError::NoMemory { .. } => {
-            (ErrorKind::OversizedResponse, "tooLarge")
-        }
         FileError::Denied { .. } => (ErrorKind::NotAllowed, "denied"),
         FileError::Full { .. } => (ErrorKind::NoSpace, "full"),
         FileError::InvalidPath { .. } => (ErrorKind::InvalidParams, "invalidPath"),
@@ -125,9 +126,4 @@ pub(crate) fn work(what: &str, error: WorkError, remedy: &str) -> WireError {
 /// The error for an invalid parameter.
 pub(crate) fn invalid(message: impl Into<String>) -> WireError {
     with_reason(ErrorKind::InvalidParams, message, "invalid")
-}
-
-/// An error with its exact reason for programs.
-pub(crate) fn with_reason(kind: ErrorKind, message: impl Into<String>, reason: &str) -> WireError {
-    kind.error_with(message.into(), Map::from_iter([("reason".to_owned(), json!(reason))]))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
+use bridge_protocol::answer::{Answer, print_result, read_params, unknown_method};
 use bridge_protocol::methods::file::{
     self, CopyResult, FileEntry, FileKind, HashResult, MakeDirectoryParams, PathParams,
     RemoveParams, StatParams, StatResult, TransferParams,
@@ -27,7 +28,6 @@ use tokio::sync::Semaphore;
 pub(crate) use long::LongJob;
 
 use crate::error::{self, invalid};
-use crate::{Answer, printed, read_params, unknown};
 
 /// How many operations run at once; further ones wait.
 const MAX_OPERATIONS: usize = 8;
@@ -90,7 +90,7 @@ impl FileService {
             Remove::NAME => self.carry_out::<Remove>(params, FileService::remove).await,
             Move::NAME => self.carry_out::<Move>(params, FileService::move_entry).await,
             Copy::NAME => self.carry_out::<Copy>(params, FileService::copy).await,
-            _ => Err(unknown(method)),
+            _ => Err(unknown_method(method)),
         }
     }
 
@@ -111,7 +111,7 @@ impl FileService {
         let work = move || {
             // Released at the end of the operation, even if nobody waits for it any more.
             let _permit = permit;
-            printed::<M>(&act(&service, params)?)
+            print_result::<M>(&act(&service, params)?)
         };
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
             Err(ErrorKind::InternalError.error("the operation on this file panicked"))

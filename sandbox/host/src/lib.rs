@@ -29,6 +29,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bridge_protocol::answer::{Answer, print_result, read_params, required, unknown_method};
 use bridge_protocol::methods::shell::ShellName;
 use bridge_protocol::methods::{
     self, Empty, MethodType, cell as cells, page as pages, shell as shells,
@@ -38,7 +39,7 @@ use sandbox_files::Workspace;
 use sandbox_pages::{Browser, HtmlJob, PageJob};
 use sandbox_shells::Config;
 use sandbox_worker::{Assignment, Worker};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 pub use caller::Caller;
 pub use cell::CellSettings;
@@ -48,9 +49,6 @@ pub use shell::{MAX_SHELLS, ShellService};
 use cell::CellService;
 use file::LongJob;
 use page::PageService;
-
-/// The result of a call as text, or its error.
-pub type Answer = Result<Box<RawValue>, WireError>;
 
 /// The families of tools that a sandbox serves.
 pub const FAMILIES: [&str; 4] = ["cell", "file", "page", "shell"];
@@ -106,7 +104,7 @@ impl Sandbox {
             Some(("file", _)) => self.files.answer(method, params).await,
             Some(("cell", _)) => self.answer_cell(method, params, caller).await,
             Some(("page", _)) => self.answer_page(method, params).await,
-            _ => Err(unknown(method)),
+            _ => Err(unknown_method(method)),
         }
     }
 
@@ -138,27 +136,31 @@ impl Sandbox {
         let service = &self.shells;
         match method {
             Create::NAME => {
-                printed::<Create>(&service.create(read_params::<Create>(params)?).await?)
+                print_result::<Create>(&service.create(read_params::<Create>(params)?).await?)
             }
-            List::NAME => printed::<List>(&service.list().await?),
-            Run::NAME => printed::<Run>(&service.run(read_params::<Run>(params)?, caller).await?),
+            List::NAME => print_result::<List>(&service.list().await?),
+            Run::NAME => {
+                print_result::<Run>(&service.run(read_params::<Run>(params)?, caller).await?)
+            }
             Wait::NAME => {
-                printed::<Wait>(&service.wait(read_params::<Wait>(params)?, caller).await?)
+                print_result::<Wait>(&service.wait(read_params::<Wait>(params)?, caller).await?)
             }
-            Read::NAME => printed::<Read>(&service.read(read_params::<Read>(params)?).await?),
-            Input::NAME => printed::<Input>(&service.input(read_params::<Input>(params)?).await?),
-            Keys::NAME => printed::<Keys>(&service.keys(read_params::<Keys>(params)?).await?),
+            Read::NAME => print_result::<Read>(&service.read(read_params::<Read>(params)?).await?),
+            Input::NAME => {
+                print_result::<Input>(&service.input(read_params::<Input>(params)?).await?)
+            }
+            Keys::NAME => print_result::<Keys>(&service.keys(read_params::<Keys>(params)?).await?),
             Signal::NAME => {
-                printed::<Signal>(&service.signal(read_params::<Signal>(params)?).await?)
+                print_result::<Signal>(&service.signal(read_params::<Signal>(params)?).await?)
             }
             Resize::NAME => {
-                printed::<Resize>(&service.resize(read_params::<Resize>(params)?).await?)
+                print_result::<Resize>(&service.resize(read_params::<Resize>(params)?).await?)
             }
-            Close::NAME => printed::<Close>(&self.close(read_params::<Close>(params)?).await?),
+            Close::NAME => print_result::<Close>(&self.close(read_params::<Close>(params)?).await?),
             Attach::NAME => {
-                printed::<Attach>(&service.attach(read_params::<Attach>(params)?).await?)
+                print_result::<Attach>(&service.attach(read_params::<Attach>(params)?).await?)
             }
-            _ => Err(unknown(method)),
+            _ => Err(unknown_method(method)),
         }
     }
 
@@ -183,11 +185,13 @@ impl Sandbox {
 
         let service = &self.cells;
         match method {
-            Run::NAME => printed::<Run>(&service.run(read_params::<Run>(params)?, caller).await?),
-            Restart::NAME => {
-                printed::<Restart>(&service.restart(read_params::<Restart>(params)?).await?)
+            Run::NAME => {
+                print_result::<Run>(&service.run(read_params::<Run>(params)?, caller).await?)
             }
-            _ => Err(unknown(method)),
+            Restart::NAME => {
+                print_result::<Restart>(&service.restart(read_params::<Restart>(params)?).await?)
+            }
+            _ => Err(unknown_method(method)),
         }
     }
 
@@ -196,9 +200,9 @@ impl Sandbox {
 
         match method {
             Browse::NAME => {
-                printed::<Browse>(&self.pages.browse(read_params::<Browse>(params)?).await?)
+                print_result::<Browse>(&self.pages.browse(read_params::<Browse>(params)?).await?)
             }
-            _ => Err(unknown(method)),
+            _ => Err(unknown_method(method)),
         }
     }
 }
@@ -211,32 +215,6 @@ pub fn work(assignment: &Assignment) -> io::Result<()> {
         .or_else(|| assignment.carry_out::<PageJob>())
         .or_else(|| assignment.carry_out::<HtmlJob>());
     done.unwrap_or_else(|| Err(assignment.unknown()))
-}
-
-fn unknown(method: &str) -> WireError {
-    ErrorKind::MethodNotFound.error(format!("Unknown request type: {method}"))
-}
-
-/// Parses the params of a method.
-fn read_params<M: MethodType>(params: Option<&RawValue>) -> Result<M::Params, WireError> {
-    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
-        ErrorKind::InvalidParams.error(format!("wrong params for {}: {error}", M::NAME))
-    })
-}
-
-/// Prints the result of a method.
-fn printed<M: MethodType>(result: &M::Result) -> Answer {
-    to_raw_value(result).map_err(|error| {
-        ErrorKind::InternalError.error(format!("cannot print the result: {error}"))
-    })
-}
-
-/// Refuses an empty parameter.
-fn required(value: &str, name: &str) -> Result<(), WireError> {
-    match value.is_empty() {
-        true => Err(ErrorKind::InvalidParams.error(format!("Missing {name} parameter"))),
-        false => Ok(()),
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

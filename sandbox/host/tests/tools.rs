@@ -8,8 +8,9 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bridge_protocol::answer::Answer;
 use sandbox_files::Workspace;
-use sandbox_host::{Answer, Caller, CellSettings, Sandbox, Settings};
+use sandbox_host::{Caller, CellSettings, Sandbox, Settings};
 use sandbox_pages::Browser;
 use sandbox_shells::Config;
 use sandbox_test_support::{Home, kernel_python, serve_page, within};
@@ -107,6 +108,49 @@ impl Begun<'_> {
 
 fn exists(pid: &str) -> bool {
     Path::new("/proc").join(pid).exists()
+}
+
+#[tokio::test]
+async fn errors_do_not_repeat_long_params() {
+    let fixture = Fixture::new().await;
+    fixture.call("shell/create", json!({})).await;
+    let long = "x".repeat(1 << 20);
+    for (method, params) in [
+        ("shell/signal", json!({"signal": long})),
+        ("shell/keys", json!({"keys": [long]})),
+        ("shell/run", json!({"command": "true", "shell": long})),
+        ("file/read", json!({"path": long})),
+        ("file/list", json!({"path": "", "depth": long})),
+        (&*format!("file/{long}"), json!({})),
+    ] {
+        let answer = fixture.answer(method, params, &Caller::without_progress()).await;
+        let error = answer.expect_err("it is wrong");
+        let size = serde_json::to_string(&error).unwrap().len();
+        assert!(size < 3000, "{size} bytes: {:.300}", error.message());
+    }
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn content_that_is_too_large_is_refused_with_advice_for_the_method() {
+    let fixture = Fixture::new().await;
+    let file = fs::File::create(fixture.home.work().join("large")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    for (method, params, advice) in [
+        ("file/read", json!({"path": "large", "raw": true}), "read a range of lines or the tail"),
+        (
+            "file/edit",
+            json!({"path": "large", "oldText": "a", "newText": "b"}),
+            "with a command such as sed",
+        ),
+        ("file/hash", json!({"path": "large"}), "run sha256sum"),
+    ] {
+        let answer = fixture.answer(method, params.clone(), &Caller::without_progress()).await;
+        let message = answer.expect_err(method).message().to_owned();
+        assert!(message.contains(advice), "{method}: {message}");
+        assert_eq!(fixture.refused(method, params).await, json!(["Conflict", "tooLarge"]));
+    }
+    fixture.end().await;
 }
 
 #[tokio::test]

@@ -95,8 +95,9 @@ impl FromStr for Key {
             (Some(letter), _) => Ok(Self(format!("C-{}", letter.to_ascii_lowercase()))),
             (_, Some(letter)) => Ok(Self(format!("M-{}", letter.to_ascii_lowercase()))),
             _ => Err(Error::Invalid(format!(
-                "{text:?} is not a key; use C-a to C-z, M-a to M-z, ENTER, TAB, ESC, BS, UP, DOWN, LEFT, \
-                 RIGHT, HOME, END, PGUP, PGDN or F1 to F12, or send it as text"
+                "{:?} is not a key; use C-a to C-z, M-a to M-z, ENTER, TAB, ESC, BS, UP, DOWN, LEFT, \
+                 RIGHT, HOME, END, PGUP, PGDN or F1 to F12, or send it as text",
+                text.chars().take(40).collect::<String>()
             ))),
         }
     }

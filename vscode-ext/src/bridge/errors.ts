@@ -11,7 +11,6 @@ export const CODES = {
   InvalidParams: -32602,
   InternalError: -32603,
   OversizedResponse: -32008,
-  /** The editor command itself failed. JSON-RPC leaves this code to the server. */
   CommandFailed: -32000,
   Timeout: -32052,
   NotAllowed: -32054,

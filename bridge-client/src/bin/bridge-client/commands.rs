@@ -170,6 +170,7 @@ async fn answer<R: DeserializeOwned>(call: Call<R>) -> Result<R, Failure> {
         result = &mut answer => Ok(result?),
         _ = ctrl_c() => {
             canceller.cancel();
+            // Whatever the answer is, the person has interrupted the call.
             let _ = tokio::time::timeout(CANCEL_WAIT, answer).await;
             Err(Failure::Interrupted)
         }

@@ -97,10 +97,11 @@ impl Output {
     }
 }
 
-/// Prints a note for the person to stderr; errors are ignored. The line is written in one piece, so that lines of several
+/// Prints a note for the person to stderr. The line is written in one piece, so that lines of several
 /// programs do not mix.
 pub fn note(text: &str) {
     let line = format!("{}\n", visible(text));
+    // If stderr cannot be written, there is nowhere left to report that.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 

@@ -156,7 +156,7 @@ pub struct CommandOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_lines: Option<usize>,
     /// Number of bytes that could not be recorded, because the log was full.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::methods::is_zero")]
     pub lost: u64,
 }
 
@@ -253,9 +253,4 @@ pub struct ReadResult {
     /// With `lines`: the number of lines in the text. Present only if there are more lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_lines: Option<usize>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // The signature that serde asks for.
-const fn is_zero(value: &u64) -> bool {
-    *value == 0
 }

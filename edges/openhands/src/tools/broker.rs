@@ -1,6 +1,7 @@
 //! Tools of a runtime that is registered with a broker.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use bridge_client::{Client, Error};
 use bridge_protocol::folders::innermost;
@@ -9,9 +10,9 @@ use bridge_protocol::{ErrorKind, WireError};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::{Listener, Tools};
+use super::{Listener, Runtimes, Tools, print_params, read_result};
 
-/// The runtime to call, as the caller of an action named it. The broker resolves it.
+/// The runtime to call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Route {
     /// The runtime's id.
@@ -20,8 +21,69 @@ pub struct Route {
     pub path: Option<String>,
 }
 
+impl Route {
+    /// The route to the runtime with this id.
+    pub fn to(runtime_id: String) -> Self {
+        Self { runtime_id: Some(runtime_id), path: None }
+    }
+}
+
+/// How many runtimes that have left are remembered.
+const MAX_LEFT: usize = 64;
+
+/// The runtimes that are registered with a broker.
+#[derive(Debug)]
+pub struct BrokerRuntimes {
+    client: Client,
+    /// The runtimes that were attached at the last look, then those that had left before. The
+    /// broker lets requests wait for a runtime that is restarting, and so their routes must lead to it.
+    seen: Mutex<Vec<RuntimeInfo>>,
+}
+
+impl BrokerRuntimes {
+    /// Asks the broker, and calls tools, over this connection.
+    pub fn new(client: Client) -> Self {
+        Self { client, seen: Mutex::default() }
+    }
+}
+
+impl Runtimes for BrokerRuntimes {
+    type Tools = BrokerTools;
+
+    async fn resolve(&self, route: Route) -> Route {
+        if let Some(runtime_id) = route.runtime_id {
+            return Route::to(runtime_id);
+        }
+        match self.client.call::<ListRuntimes>(&Empty {}, None).await {
+            Ok(attached) => {
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                resolved(route, attached, &mut seen)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "cannot list the runtimes: the action's own call will fail");
+                route
+            }
+        }
+    }
+
+    fn connect(&self, route: Route) -> BrokerTools {
+        BrokerTools { client: self.client.clone(), route }
+    }
+}
+
+/// The route by the id of the runtime that it leads to: an attached one, or else one that has left.
+fn resolved(route: Route, attached: Vec<RuntimeInfo>, seen: &mut Vec<RuntimeInfo>) -> Route {
+    let now = attached.len();
+    let mut left = std::mem::replace(seen, attached);
+    left.retain(|old| seen.iter().all(|new| new.runtime_id != old.runtime_id));
+    left.truncate(MAX_LEFT);
+    seen.append(&mut left);
+    let found = chosen(&seen[..now], &route).or_else(|| chosen(seen, &route));
+    found.map(|runtime| Route::to(runtime.runtime_id.clone())).unwrap_or(route)
+}
+
 /// Calls the tools of one runtime through a broker. Every call carries the route, and the broker
-/// chooses the runtime each time: a runtime that was the only one may no longer be.
+/// chooses the runtime.
 #[derive(Debug, Clone)]
 pub struct BrokerTools {
     client: Client,
@@ -29,32 +91,23 @@ pub struct BrokerTools {
 }
 
 impl BrokerTools {
-    /// Calls over this connection.
-    pub fn new(client: Client, route: Route) -> Self {
-        Self { client, route }
-    }
-
     /// Adds the route to the params. Params that name a file already have a `path`, which leads to
     /// the runtime that has the file.
-    fn routed<M: MethodType>(
-        &self,
-        params: &M::Params,
-    ) -> Result<Box<RawValue>, serde_json::Error> {
+    fn routed<M: MethodType>(&self, params: &M::Params) -> Result<Box<RawValue>, WireError> {
         let Route { runtime_id, path } = &self.route;
+        let params = print_params::<M>(params)?;
         if runtime_id.is_none() && path.is_none() {
-            return to_raw_value(params);
+            return Ok(params);
         }
-        let mut members: Map<String, Value> = match serde_json::to_value(params)? {
-            Value::Object(members) => members,
-            _ => Map::new(),
-        };
+        let mut members: Map<String, Value> =
+            serde_json::from_str(params.get()).unwrap_or_default();
         if let Some(runtime_id) = runtime_id {
             members.insert("runtimeId".into(), json!(runtime_id));
         }
         if let Some(path) = path {
             members.entry("path").or_insert_with(|| json!(path));
         }
-        to_raw_value(&members)
+        Ok(to_raw_value(&members).expect("a map of JSON values always prints"))
     }
 }
 
@@ -68,10 +121,7 @@ impl Tools for BrokerTools {
         M::Params: Sync,
         M::Result: Send,
     {
-        let params = self.routed::<M>(params).map_err(|error| {
-            ErrorKind::InvalidParams
-                .error(format!("cannot print the params of {}: {error}", M::NAME))
-        })?;
+        let params = self.routed::<M>(params)?;
         let mut call = self.client.call_raw(M::NAME, Some(params), None);
         let canceller = call.canceller();
         let answer = async {
@@ -94,10 +144,7 @@ impl Tools for BrokerTools {
                 }
             },
         };
-        let answer = answer.map_err(into_wire)?;
-        serde_json::from_str(answer.get()).map_err(|error| {
-            ErrorKind::BadHostResponse.error(format!("the answer to {} is wrong: {error}", M::NAME))
-        })
+        read_result::<M>(&answer.map_err(into_wire)?)
     }
 
     async fn directory(&self) -> Result<PathBuf, WireError> {
@@ -182,5 +229,25 @@ mod tests {
         let twins = [runtime("one", "/w", "file/read"), runtime("two", "/w", "file/read")];
         assert!(chosen(&twins, &route(None, Some("/w/x"))).is_none(), "both have the same folder");
         assert_eq!(chosen(&runtimes[1..], &Route::default()).unwrap().runtime_id, "inner");
+    }
+
+    #[test]
+    fn a_route_still_leads_to_a_runtime_that_is_restarting() {
+        let [one, two] =
+            [("one", "/w"), ("two", "/v")].map(|(id, folder)| runtime(id, folder, "file/read"));
+        let mut seen = Vec::new();
+        let any = Route::default;
+        assert_eq!(resolved(any(), vec![one.clone()], &mut seen), Route::to("one".into()));
+        assert_eq!(resolved(any(), vec![], &mut seen), Route::to("one".into()), "it restarts");
+        assert_eq!(
+            resolved(any(), vec![two], &mut seen),
+            Route::to("two".into()),
+            "attached first"
+        );
+        let path = || route(None, Some("/w/x"));
+        assert_eq!(resolved(path(), vec![], &mut seen), Route::to("one".into()));
+        assert_eq!(resolved(any(), vec![], &mut seen), any(), "two have left");
+        assert_eq!(resolved(path(), vec![one], &mut seen), Route::to("one".into()));
+        assert_eq!(seen.len(), 2, "each runtime is remembered once");
     }
 }

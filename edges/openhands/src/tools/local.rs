@@ -9,9 +9,8 @@ use bridge_protocol::{ErrorKind, WireError};
 use sandbox_files::Workspace;
 use sandbox_host::{Caller, FileService, Sandbox};
 use sandbox_worker::Worker;
-use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Listener, Tools};
+use super::{Listener, Tools, print_params, read_result};
 
 /// Calls the tools of a sandbox in this process. The caller that opened the sandbox shuts it down.
 #[derive(Debug, Clone)]
@@ -37,7 +36,7 @@ impl Tools for LocalTools {
         M::Params: Sync,
         M::Result: Send,
     {
-        let params = printed::<M>(params)?;
+        let params = print_params::<M>(params)?;
         let caller = match listener.progress {
             Some(progress) => Caller::new(progress),
             None => Caller::without_progress(),
@@ -54,7 +53,7 @@ impl Tools for LocalTools {
                 }
             },
         };
-        parsed::<M>(&answer?)
+        read_result::<M>(&answer?)
     }
 
     async fn directory(&self) -> Result<PathBuf, WireError> {
@@ -82,23 +81,11 @@ impl Tools for FileTools {
         M::Params: Sync,
         M::Result: Send,
     {
-        let answer = self.0.answer(M::NAME, Some(&printed::<M>(params)?)).await;
-        parsed::<M>(&answer?)
+        let answer = self.0.answer(M::NAME, Some(&print_params::<M>(params)?)).await;
+        read_result::<M>(&answer?)
     }
 
     async fn directory(&self) -> Result<PathBuf, WireError> {
         Ok(PathBuf::from("/"))
     }
-}
-
-fn printed<M: MethodType>(params: &M::Params) -> Result<Box<RawValue>, WireError> {
-    to_raw_value(params).map_err(|error| {
-        ErrorKind::InvalidParams.error(format!("cannot print the params of {}: {error}", M::NAME))
-    })
-}
-
-fn parsed<M: MethodType>(answer: &RawValue) -> Result<M::Result, WireError> {
-    serde_json::from_str(answer.get()).map_err(|error| {
-        ErrorKind::BadHostResponse.error(format!("the answer to {} is wrong: {error}", M::NAME))
-    })
 }

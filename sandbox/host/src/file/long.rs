@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::time::Duration;
 
 use bridge_protocol::WireError;
+use bridge_protocol::answer::{Answer, print_result, read_params, unknown_method};
 use bridge_protocol::methods::MethodType as _;
 use bridge_protocol::methods::file::{
     self, GlobResult, GrepLine, GrepParams, GrepResult, SearchParams,
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::shown;
-use crate::{Answer, error, printed, read_params, unknown};
+use crate::error;
 
 /// Default limit of a search.
 const DEFAULT_RESULTS: usize = 1000;
@@ -41,7 +42,7 @@ pub(crate) struct LongRequest {
 
 impl Job for LongJob {
     type Request = LongRequest;
-    type Answer = Result<Box<RawValue>, WireError>;
+    type Answer = Answer;
 
     const NAME: &'static str = "file";
     const MEMORY: Option<u64> = Some(1 << 30);
@@ -55,20 +56,23 @@ impl Job for LongJob {
         };
         let params = request.params.as_deref();
         match request.method.as_str() {
-            file::Glob::NAME => {
-                printed::<file::Glob>(&find_files(&workspace, read_params::<file::Glob>(params)?)?)
-            }
-            file::Grep::NAME => {
-                printed::<file::Grep>(&find_lines(&workspace, read_params::<file::Grep>(params)?)?)
-            }
-            file::Read::NAME => {
-                printed::<file::Read>(&super::read(&workspace, read_params::<file::Read>(params)?)?)
-            }
-            file::Hash::NAME => printed::<file::Hash>(&super::hash_file(
+            file::Glob::NAME => print_result::<file::Glob>(&find_files(
+                &workspace,
+                read_params::<file::Glob>(params)?,
+            )?),
+            file::Grep::NAME => print_result::<file::Grep>(&find_lines(
+                &workspace,
+                read_params::<file::Grep>(params)?,
+            )?),
+            file::Read::NAME => print_result::<file::Read>(&super::read(
+                &workspace,
+                read_params::<file::Read>(params)?,
+            )?),
+            file::Hash::NAME => print_result::<file::Hash>(&super::hash_file(
                 &workspace,
                 read_params::<file::Hash>(params)?,
             )?),
-            method => Err(unknown(method)),
+            method => Err(unknown_method(method)),
         }
     }
 }

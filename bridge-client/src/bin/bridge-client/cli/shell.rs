@@ -9,8 +9,9 @@ use super::target::Target;
 
 pub const SHELL_HELP: &str = "\
 A shell keeps its directory, variables and functions from one command to the next. `main` is used
-where none is named, and is started when it is first needed. Shells are served by runtimes such as
-the sandboxes that `bridge-daemon --sandbox DIR` starts; --runtime or --in chooses among several.
+where none is named. `run` starts the shell that it names if there is none; the other verbs need one.
+Shells are served by runtimes such as the sandboxes that `bridge-daemon --sandbox DIR` starts;
+--runtime or --in chooses among several.
 
 Examples:
   bridge-client shell run 'cd src && make'
@@ -146,7 +147,7 @@ pub struct Wait {
     pub shell: ShellArgument,
     #[command(flatten)]
     pub limits: Limits,
-    /// Wait for the command with this number, as `shell list` and --json show it [default: the latest]
+    /// Fail unless the latest command has this number, as `shell list` and --json show it
     #[arg(long, value_name = "NUMBER")]
     pub command: Option<u64>,
     /// Show the output from this offset on [default: from the command's beginning]

@@ -168,6 +168,7 @@ async fn streamed(mut context: Context, mut params: ExecuteParams) -> Result<(),
             piece = call.progress() => piece,
             _ = interrupts.recv() => {
                 call.cancel();
+                // Whatever the answer is, the person has interrupted the action.
                 let _ = tokio::time::timeout(CANCEL_WAIT, call.answer()).await;
                 return Err(Failure::Interrupted);
             }

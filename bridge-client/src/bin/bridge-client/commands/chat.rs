@@ -64,6 +64,7 @@ async fn show_pieces(
             _ = &mut interrupt => {
                 call.cancel();
                 let confirmed = async { while call.progress().await.is_some() {} };
+                // Whether the daemon confirms or not, the person has interrupted the chat.
                 let _ = timeout(CANCEL_WAIT, confirmed).await;
                 return Err(Failure::Interrupted);
             }

@@ -38,10 +38,12 @@ fn shown(status: &StatusResult) -> String {
     }
     for (n, runtime) in status.runtimes.iter().enumerate() {
         let label = if n == 0 { "hosts   " } else { "\n        " };
+        // Writing to a String cannot fail.
         let _ = write!(text, "{label}  {}", host(runtime));
     }
     for (n, (name, count)) in status.counters.iter().filter(|(_, count)| **count > 0).enumerate() {
         let label = if n == 0 { "\ncounters" } else { "\n        " };
+        // Writing to a String cannot fail.
         let _ = write!(text, "{label}  {name} {count}");
     }
     text
@@ -50,6 +52,7 @@ fn shown(status: &StatusResult) -> String {
 fn host(runtime: &RuntimeInfo) -> String {
     let RuntimeInfo { runtime_id, title, workspace_folders, methods, focused, in_flight, edge } =
         runtime;
+    // Writing to a String cannot fail.
     let mut text = runtime_id.clone();
     if !title.is_empty() && title != runtime_id {
         let _ = write!(text, " ({title})");

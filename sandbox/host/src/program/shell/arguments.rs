@@ -167,7 +167,7 @@ pub(super) struct Wait {
     pub(super) shell: ShellArgument,
     #[command(flatten)]
     pub(super) limits: Limits,
-    /// Wait only for the command with this number, as shown by `list` [default: the latest]
+    /// Fail unless the latest command has this number, as `list` shows it
     #[arg(long, value_name = "NUMBER")]
     pub(super) command: Option<u64>,
     /// Show the output from this offset on [default: from the beginning of the command]
