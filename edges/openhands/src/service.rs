@@ -104,6 +104,9 @@ impl<R: Runtimes> ActionService<R> {
         required(&params.action, "action")?;
         let shell = check_shell_name(params.shell)?;
         let route = Route { runtime_id: params.runtime_id, path: params.path };
+        // Before anything is awaited: the next request may cancel this action.
+        let cancellation = Arc::new(Cancellation::default());
+        let _named = self.name(params.action_id.as_deref(), &cancellation)?;
         // Nothing is awaited from the end of the turn to the agent's own queue, so actions keep
         // their order.
         let agent = self.agent(shell, route).await?;
@@ -117,8 +120,6 @@ impl<R: Runtimes> ActionService<R> {
                 return Ok(Answer { cause: params.action_id, ..answer });
             }
         };
-        let cancellation = Arc::new(Cancellation::default());
-        let _named = self.name(params.action_id.as_deref(), &cancellation)?;
         let result = match action {
             Ok(action) => {
                 let timeout = Allowance::new(params.timeout, Execute::NAME).host_limit();

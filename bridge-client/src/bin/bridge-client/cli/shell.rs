@@ -9,9 +9,9 @@ use super::target::Target;
 
 pub const SHELL_HELP: &str = "\
 A shell keeps its directory, variables and functions from one command to the next. `main` is used
-where none is named. `run` starts the shell that it names if there is none; the other verbs need one.
-Shells are served by runtimes such as the sandboxes that `bridge-daemon --sandbox DIR` starts;
---runtime or --in chooses among several.
+where none is named. `run` starts the shell that it names if there is none; the other verbs need
+one. Shells are served by runtimes such as the sandboxes that `bridge-daemon --sandbox DIR`
+starts; --runtime or --in chooses among several.
 
 Examples:
   bridge-client shell run 'cd src && make'
