@@ -242,8 +242,9 @@ mod tests {
             text,
             r#"{"code":-32009,"message":"too much","data":{"kind":"Overloaded","retryable":true}}"#
         );
-        let data = with_reason(ErrorKind::Conflict, "", "busy").data().unwrap().get().to_owned();
-        assert_eq!(data, r#"{"reason":"busy","kind":"Conflict","retryable":false}"#);
+        let error = with_reason(ErrorKind::Conflict, "", "busy");
+        let data: Value = serde_json::from_str(error.data().unwrap().get()).unwrap();
+        assert_eq!(data, json!({"kind": "Conflict", "reason": "busy", "retryable": false}));
     }
 
     #[test]
