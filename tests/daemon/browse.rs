@@ -54,7 +54,12 @@ fn helpers(sandbox: &SandboxDaemon) -> Vec<u32> {
     let is_grandchild = |pid: &u32| parent(pid).and_then(|pid| parent(&pid)) == Some(daemon);
     let processes = std::fs::read_dir("/proc").unwrap();
     let pids = processes.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-    let is_helper = |pid: &u32| read(pid, "cmdline").ends_with("/sandbox\0show-page\0");
+    let is_helper = |pid: &u32| {
+        let arguments = read(pid, "cmdline");
+        let arguments: Vec<_> = arguments.split('\0').collect();
+        matches!(arguments[..], [program, "work", "page", seconds, ""]
+            if program.ends_with("/sandbox") && seconds.parse::<u64>().is_ok())
+    };
     pids.filter(is_helper).filter(is_grandchild).collect()
 }
 
