@@ -257,6 +257,11 @@ fn recorders_may_be_killed_at_any_moment() {
     });
 }
 
+/// Kills a process. False if it has ended already.
+fn try_to_kill(process: ProcessId) -> bool {
+    Command::new("kill").args(["-9", &process.pid.to_string()]).output().unwrap().status.success()
+}
+
 /// The owner notices both deaths and does not wait for the start limit of a shell.
 #[test]
 fn a_recorder_and_its_shell_may_be_killed_together() {
@@ -268,14 +273,25 @@ fn a_recorder_and_its_shell_may_be_killed_together() {
         for round in 0..ROUNDS {
             let job = shell.run(printing(3)).await.unwrap();
             any_moment(&mut random, Duration::from_millis(12)).await;
-            let recorder = ProcessId::of(*recorders(&home).last().unwrap()).unwrap();
-            let mut victims = [recorder, shell.status().shell];
-            victims.rotate_left(round % 2);
-            kill(victims[0]);
+            // What the last round left may end by itself between the look and the kill: then there is a successor.
+            let second = within("a victim", async {
+                loop {
+                    let recorder = recorders(&home).last().copied().and_then(ProcessId::of);
+                    let mut victims = [recorder, Some(shell.status().shell)];
+                    victims.rotate_left(round % 2);
+                    if let [Some(first), Some(second)] = victims
+                        && try_to_kill(first)
+                    {
+                        break second;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
             any_moment(&mut random, Duration::from_millis(if round % 3 == 0 { 1 } else { 120 }))
                 .await;
-            // This may fail: the recorder may have ended with the shell, and the other way round.
-            let _ = Command::new("kill").args(["-9", &victims[1].pid.to_string()]).output();
+            // The recorder may have ended with the shell, and the other way round.
+            try_to_kill(second);
             let result = ended(&job).await;
             // The command ended before its shell, or with it, or before any marker was recorded.
             assert!([3, 137, -1].contains(&result.exit_code), "round {round}: {result:?}");
