@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Callable, Iterator, List
 
@@ -10,6 +11,9 @@ import pytest
 from vscode_bridge import Client, _api
 
 from bridge import VARIABLES, Daemon
+
+# In the background of a script, Ctrl-C is ignored, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

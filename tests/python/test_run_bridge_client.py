@@ -157,7 +157,7 @@ def test_waiting_costs_no_cpu(daemon: Daemon, client: Client) -> None:
             RequestRefused,
             "BlockedByUser",
         ),
-        ({"code": -32000, "message": "command failed"}, RequestFailed, "RequestFailed"),
+        ({"code": -32000, "message": "command failed"}, RequestFailed, "CommandFailed"),
     ],
 )
 def test_errors_of_the_host(

@@ -170,7 +170,7 @@ def test_files(tools: Tools) -> None:
     tools.write("blob", b"\x00\xff")
     assert tools.read_bytes("blob") == b"\x00\xff"
     for read in (tools.read, tools.read_bytes):
-        with pytest.raises(RequestFailed, match="the limit is 3"):
+        with pytest.raises(Conflict, match="the limit is 3"):
             read("src/a.py", limit_bytes=3)
     picture = Media("image/png", b"\x89PNG\r\n\x1a\n")
     tools.write("picture", picture.data)
