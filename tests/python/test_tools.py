@@ -14,7 +14,6 @@ from vscode_bridge import (
     AsyncClient,
     Client,
     Conflict,
-    RequestFailed,
     RequestRefused,
     _protocol,
     agent,
