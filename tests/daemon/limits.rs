@@ -200,7 +200,8 @@ fn a_host_that_neither_reads_nor_answers_pings_is_closed() {
 
 #[test]
 fn clients_that_do_not_read_cannot_block_everybody() {
-    let daemon = Daemon::start_with(&["--ping-interval", "2"]);
+    // Long enough for a host that prints 168 MiB on a busy machine before it can answer a ping.
+    let daemon = Daemon::start_with(&["--ping-interval", "5"]);
     let mut host = daemon.host("h");
     std::thread::spawn(move || {
         loop {

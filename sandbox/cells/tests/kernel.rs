@@ -245,9 +245,9 @@ fn time_limits_and_interrupts_end_a_cell_and_keep_the_state() {
         assert_eq!(run(&kernel, "x").await.text(), "1", "an idle kernel is not disturbed");
 
         // A cell that ignores interrupts is reported, and only a restart ends it.
-        let stubborn = "while True:
-    try: time.sleep(603)
-    except KeyboardInterrupt: pass";
+        let stubborn = "import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+time.sleep(603)";
         let result = run_with(&kernel, stubborn, short()).await;
         assert_eq!(result.ended, CellEnd::Stuck);
         let error = kernel.execute("x", ExecuteOptions::default()).await.unwrap_err();
