@@ -207,10 +207,6 @@ fn is_within_limits(tokens: &[Token]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
-    use proptest::prelude::*;
-
     use super::super::commands::{Commands, parse};
 
     /// Texts that open or close constructs.
@@ -277,24 +273,17 @@ mod tests {
         "\\",
     ];
 
-    fn check_time(text: &str) {
-        let began = Instant::now();
-        parse(text);
-        let took = began.elapsed();
-        assert!(took < Duration::from_secs(5), "{took:?} for {:?} …", &text[..text.len().min(200)]);
-    }
-
     #[test]
     fn depth_is_no_danger() {
         for piece in PIECES {
             for times in [7, 14, 21, 28, 39, 60, 100, 1000, 20_000] {
-                check_time(&piece.repeat(times));
+                parse(&piece.repeat(times));
             }
         }
         for first in PIECES {
             for second in PIECES {
                 for times in [12, 300] {
-                    check_time(&format!("{first}{second}").repeat(times));
+                    parse(&format!("{first}{second}").repeat(times));
                 }
             }
         }
@@ -304,7 +293,7 @@ mod tests {
     fn a_long_text_in_something_open_is_no_danger() {
         for start in ["( ", "case x in a) ", "[[ a =~ (", "{ ", "$(", "x[${y["] {
             for times in [3, 8, 15] {
-                check_time(&(start.repeat(times) + &"echo a b c; ".repeat(20_000)));
+                parse(&(start.repeat(times) + &"echo a b c; ".repeat(20_000)));
             }
         }
     }
@@ -312,7 +301,7 @@ mod tests {
     #[test]
     fn a_heredoc_without_a_name_is_no_danger() {
         for text in ["cat <<'' #", "cat <<'' \\", "$(<< <<E \\", "cat <<'' <<E #", "cat <<'' ;"] {
-            check_time(text);
+            parse(text);
         }
     }
 
@@ -320,7 +309,7 @@ mod tests {
     fn a_heredoc_in_an_expansion_is_no_danger() {
         for text in ["${; $(a > >( <<\t)) ${; $(a > >( <<\t)) ", "coproc <<${$(() (f () { a <( "] {
             for times in 1..6 {
-                check_time(&text.repeat(times));
+                parse(&text.repeat(times));
             }
         }
         let commit = "git commit -m \"$(cat <<'EOF'\nit's (done\nEOF\n)\"";
@@ -334,7 +323,7 @@ mod tests {
 
     #[test]
     fn many_lines_are_no_danger() {
-        check_time(&"a\n".repeat(100_000));
+        parse(&"a\n".repeat(100_000));
     }
 
     #[test]
@@ -350,18 +339,5 @@ mod tests {
         assert_eq!(parse(&heredoc), Commands::One);
         let both = vec![heredoc.trim_end().to_owned(), "ls".to_owned()];
         assert_eq!(parse(&(heredoc + "ls")), Commands::Several(both));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(500))]
-
-        #[test]
-        fn no_text_takes_long(
-            base in prop::collection::vec(prop::sample::select(&PIECES), 1..12),
-            times in 1..30_usize,
-            end in prop::collection::vec(prop::sample::select(&PIECES), 0..12),
-        ) {
-            check_time(&(base.concat().repeat(times) + &end.concat()));
-        }
     }
 }
