@@ -1,5 +1,5 @@
-//! What every host does with a call: reads the params by the type of their method, and prints the result. It is
-//! written once, so that all hosts word their errors alike and none repeats a long text of its caller.
+//! Reads the params of a call by the type of its method, and prints the result. Daemon, hosts and edges share it, so
+//! that their errors have the same words and none repeats a long text of its caller.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

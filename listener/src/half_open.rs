@@ -80,7 +80,7 @@ mod tests {
             open(true);
         }
         tokio::task::yield_now().await;
-        // One that leaves at once needs no place of another for long.
+        // A connection that ends at once gives its place back.
         open(false);
         open(true);
         assert_eq!(lock(&all).tasks.len(), HALF_OPEN);

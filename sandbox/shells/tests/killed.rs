@@ -273,7 +273,7 @@ fn a_recorder_and_its_shell_may_be_killed_together() {
         for round in 0..ROUNDS {
             let job = shell.run(printing(3)).await.unwrap();
             any_moment(&mut random, Duration::from_millis(12)).await;
-            // What the last round left may end by itself between the look and the kill: then there is a successor.
+            // A process of the last round may end before it is killed. Its successor is the victim then.
             let second = within("a victim", async {
                 loop {
                     let recorder = recorders(&home).last().copied().and_then(ProcessId::of);

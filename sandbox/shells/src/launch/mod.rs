@@ -52,7 +52,7 @@ pub(crate) enum LaunchTarget<'a> {
     },
 }
 
-/// What it takes to start a shell in its pane, and to replace it there.
+/// The settings with which a shell is started in its pane, and replaced there.
 #[derive(Debug, Clone)]
 pub(crate) struct PaneSetup {
     pub(crate) config: Config,

@@ -12,7 +12,7 @@ const CELLS: u64 = 1 << 30;
 /// The longest text of one rendering in bytes. Callers ask for less output than that.
 const TEXT_BYTES: usize = 64 << 20;
 
-/// What a rendering may still do.
+/// The work that is left to a rendering before it is given up.
 #[derive(Debug)]
 pub(super) struct Budget {
     cells: u64,
